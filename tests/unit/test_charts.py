@@ -1,4 +1,5 @@
-"""Charts say what there is and nothing else: no point, one, a year of them, gaps, marks, tiny and huge values."""
+"""Charts say what there is and nothing else: no point, one, a year of them, gaps, marks, tiny and huge
+values."""
 
 import math
 import re
@@ -52,7 +53,7 @@ def mark(hours: float, text: str = "Trip", about: str = "", url: str = "") -> Ma
     return Mark(START + hours * HOUR, Shape.DOWN, "bad", text, about, url)
 
 
-# -- values ------------------------------------------------------------------------------------------------------
+# -- values --------------------------------------------------------------------------------------------------
 
 
 @given(
@@ -99,7 +100,7 @@ def test_amounts_are_written_as_the_language_does() -> None:
         assert plain(0.00234) == "0.00234" and plain(1e18) == "1.00e+18" and compact(3e-12) == "3.00e-12"
 
 
-# -- time --------------------------------------------------------------------------------------------------------
+# -- time ----------------------------------------------------------------------------------------------------
 
 
 @given(
@@ -153,7 +154,7 @@ def test_a_year_is_labelled_by_months_in_both_languages() -> None:
         assert time_ticks(START, START + 200 * DAY, UTC)[0].label == "апр 2026"
 
 
-# -- the picture -------------------------------------------------------------------------------------------------
+# -- the picture ---------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_said_to_be_nothing() -> None:
@@ -253,7 +254,7 @@ def test_a_year_of_days_stays_small() -> None:
     assert drawn.count("<tr>") == 367 and len(drawn) < 120_000
 
 
-# -- marks -------------------------------------------------------------------------------------------------------
+# -- marks ---------------------------------------------------------------------------------------------------
 
 
 def test_marks_say_what_happened_and_lead_there() -> None:
@@ -265,7 +266,9 @@ def test_marks_say_what_happened_and_lead_there() -> None:
 
 def test_marks_outside_of_the_period_are_left_out_and_near_ones_are_one() -> None:
     drawn = chart([1] * 100, marks=[mark(-1), mark(101), mark(50), mark(50.5), mark(51)])
-    assert "3 events" in drawn and drawn.count('class="event"') == 1 and ">+2</text>" in drawn
+    assert "3 events" in drawn and drawn.count('class="event"') == 1 and ">Trip ×3</text>" in drawn
+    mixed = chart([1] * 100, marks=[mark(50), mark(50.5, "Enabled")])
+    assert ">+1</text>" in mixed and ": Trip; Enabled" in mixed
 
 
 def test_marks_without_values_are_shown() -> None:
@@ -281,7 +284,7 @@ def test_no_mark_is_lost_when_they_are_grouped(places: list[float]) -> None:
     assert all(second - first >= 2 - 1e-6 for (first, _), (second, _) in pairwise(groups))
 
 
-# -- rules of the drawing ----------------------------------------------------------------------------------------
+# -- rules of the drawing ------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.floats(0, 150), max_size=6))
@@ -297,7 +300,7 @@ def test_runs_are_all_the_true_ones_and_no_other(wanted: list[bool]) -> None:
     assert covered == [index for index, each in enumerate(wanted) if each]
 
 
-# -- small curves ------------------------------------------------------------------------------------------------
+# -- small curves --------------------------------------------------------------------------------------------
 
 
 def test_a_small_curve_shows_little_beside_much_and_what_is_going_on() -> None:

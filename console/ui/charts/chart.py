@@ -18,7 +18,6 @@ from console.ui.charts.plot import plot, point, runs, stripes
 from console.ui.charts.scales import Unit
 from console.ui.text import visible_words
 
-
 # Of what people count there is never so much; also false for what is no number.
 TOO_MUCH = 1e100
 

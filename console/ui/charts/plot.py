@@ -22,13 +22,15 @@ def plot(chart: Chart, curves: Sequence[Curve], marks: Sequence[Mark]) -> str:
     ticks = value_ticks(_highest(curves), chart.unit)
     scale = Scale(chart.axis.places, ticks[-1], head)
     links = any(curve.urls for curve in curves) or any(mark.url for mark in marks)
+    names = "".join(_names(scale, curves))
+    look, high = "plot named" if names else "plot", head + HEIGHT + FOOT
     role, label = "group" if links else "img", visible_words(_summary(chart, curves))
     return (
-        f'<svg class="plot" role="{role}" aria-label="{label}" width="100%" height="{head + HEIGHT + FOOT}">'
+        f'<svg class="{look}" role="{role}" aria-label="{label}" width="100%" height="{high}">'
         f"{''.join(_grid(scale, ticks, chart))}{''.join(_gaps(scale, curves))}"
         f'<svg class="stretched" y="{head}" width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
         f'preserveAspectRatio="none">{_stacks(scale, curves)}{"".join(_lines(scale, curves))}</svg>'
-        f"{''.join(_points(scale, curves))}{''.join(_names(scale, curves))}"
+        f"{''.join(_points(scale, curves))}{names}"
         f"{''.join(_linked(chart, scale, curves))}{''.join(_marks(chart, marks, head))}</svg>"
     )
 
@@ -100,16 +102,15 @@ def _moment(tick: Tick) -> str:
 
 
 def _gaps(scale: Scale, curves: Sequence[Curve]) -> Iterator[str]:
-    """Where no curve has a value."""
-    unknown = [
-        not any(value is not None for value in column)
-        for column in zip(*(c.values for c in curves), strict=True)
-    ]
-    for first, last in runs(unknown):
+    """Where the first curve has no value: others are beside it to compare."""
+    if not curves:
+        return
+    for first, last in runs([value is None for value in curves[0].values]):
         left = scale.places[first].left
         width = scale.places[last].left + scale.places[last].width - left
         yield f'<rect class="gap" x="{left:.2f}%" width="{width:.2f}%" y="{scale.head}" height="{HEIGHT}"/>'
-        if width > 12:
+        empty = all(value is None for curve in curves for value in curve.values[first : last + 1])
+        if empty and width > 12:
             yield (
                 f'<text class="at mid" x="{left + width / 2:.2f}%" y="{scale.head + HEIGHT / 2:.0f}">'
                 f"{escape(_('no data'))}</text>"
@@ -282,8 +283,9 @@ def _marks(chart: Chart, marks: Sequence[Mark], head: int) -> Iterator[str]:
         words = f"{instant(first.at)}: {'; '.join(mark.words for mark in those[:5])}"
         if more > 4:
             words += f"; +{number(more - 4)}"
-        text = f"+{number(more)}" if more else first.text
-        if (len(text) + 2) * LETTER > until - at or len(text) > LONGEST:
+        alike = all(mark.text == first.text for mark in those)
+        text = f"{first.text} ×{number(len(those))}" if more and alike else first.text if not more else ""
+        if (len(text) + 2) * LETTER > until - at or len(text) > LONGEST or not text:
             text = f"+{number(more)}" if more else ""
         said, look = "", "said" if more else "said less"
         if text:
