@@ -287,9 +287,9 @@ def _marks(chart: Chart, marks: Sequence[Mark], head: int) -> Iterator[str]:
         text = f"{first.text} ×{number(len(those))}" if more and alike else first.text if not more else ""
         if (len(text) + 2) * LETTER > until - at or len(text) > LONGEST or not text:
             text = f"+{number(more)}" if more else ""
-        said, look = "", "said" if more else "said less"
+        said = ""
         if text:
-            said = f'<text class="{look}" x="{at:.2f}%" dx="9" y="{head - 10}">{escape(text)}</text>'
+            said = f'<text class="said less" x="{at:.2f}%" dx="9" y="{head - 10}">{escape(text)}</text>'
         shape = f'<path class="mark {first.tone}" d="{first.shape.value}"/>'
         label, when = visible_words(words), f'data-instant="{first.at.isoformat()}"'
         drawn = (
