@@ -77,6 +77,7 @@ INSTALLED_APPS = [
     "agents",
     "failures",
     "dlq",
+    "metrics",
     "insights",
     "alerts",
     "retention",
@@ -317,6 +318,9 @@ CELERY_BEAT_SCHEDULE = {
     "put words": {"task": "dlq.put_words", "schedule": schedule(10.0), "options": {"expires": 10}},
     "retention": {"task": "retention.run", "schedule": schedule(25.0), "options": {"expires": 25}},
     "fold failures": {"task": "failures.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
+    "fold figures": {"task": "metrics.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
+    "pack figures": {"task": "metrics.pack", "schedule": schedule(30.0), "options": {"expires": 30}},
+    "sample queues": {"task": "metrics.sample", "schedule": schedule(20.0), "options": {"expires": 20}},
     "index properties": {
         "task": "failures.index_properties",
         "schedule": schedule(10.0),

@@ -35,6 +35,8 @@ from failures.protocols import properties
 from insights.archive.planning import settle_all
 from insights.runs import reaper
 from ma_site.requests.sign_in import forget_old_counters
+from metrics import rollup
+from metrics.sampling import sample
 from retention.worker import run_retention_turn
 
 # That one task works before it lets others have the worker.
@@ -120,6 +122,24 @@ def settle_task() -> None:
 def pipeline_task() -> None:
     """Begins the nightly run, starts the process of one that waits, ends one whose process is gone."""
     reaper.tend(timezone.now())
+
+
+@shared_task(name="metrics.fold")
+def fold_figures_task() -> None:
+    rollup.fold_all(timezone.now())
+
+
+@shared_task(name="metrics.pack")
+def pack_figures_task() -> None:
+    """Hours that are over; then what is older than it is kept."""
+    rollup.pack_all(timezone.now())
+    rollup.forget_all(timezone.now())
+
+
+@shared_task(name="metrics.sample")
+def sample_queues_task() -> None:
+    """Beat asks more often than once in a minute: one of these gets through."""
+    sample(timezone.now())
 
 
 @shared_task(name="retention.run")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection, models, transaction
-from django.db.models import QuerySet
+from django.db.models import Aggregate, QuerySet, TextField
 from django.db.models.expressions import RawSQL
 
 # Milliseconds after which PostgreSQL gives a statement up.
@@ -76,6 +76,17 @@ def json_value(column: str, name: str, kind: str = "text") -> str:
     if connection.vendor == "sqlite":
         return f"json_extract({column}, '$.{name}')"
     return f"CAST({column} ->> '{name}' AS {kind})"
+
+
+class JoinedTexts(Aggregate):
+    """All texts of a group, with blanks between them."""
+
+    template = "%(function)s(%(expressions)s, ' ')"
+    output_field = TextField()
+    function = "STRING_AGG"
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> tuple[str, Any]:
+        return self.as_sql(compiler, connection, function="GROUP_CONCAT", **more)
 
 
 # -- rows by where they lie in their table -------------------------------------------------------------------

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import structlog
 from django.db import DataError, IntegrityError, transaction
+from django.db.models import Model
 
 from agents.models import LaunchSetting, Run
 from console.database import bulk
@@ -15,14 +16,14 @@ from contract.messages import Record
 from contract.wire import ContractError
 from failures.intake.kinds.record_kind import BatchContext, Item, KindTable, RecordKind, RunKey, run_key
 from failures.intake.sanitize import fit, plain
-from failures.models import FailureProtocol, RecordConflict, RecoveredMessage, RefusedRecord
+from failures.models import FailureProtocol, RecordConflict, RefusedRecord
 from failures.models.protocol import ERASED
 from failures.models.spool import SetAside
 
 log = structlog.get_logger(__name__)
 
 Refused = list[tuple[Record, str]]  # with the reason or the code
-Row = TypeVar("Row", FailureProtocol, RecoveredMessage)
+Row = TypeVar("Row", bound=Model)
 
 LONGEST_CONTENT = 64 * 1024
 MOST_SET_ASIDE = 1000  # of one server: a stolen token fills no disk
