@@ -48,7 +48,9 @@ def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(
     assert f"+{dead}" in page.text and "operator" in page.text and "1 known error" in page.text
     assert "disabled by breaker" in page.text and "catching up" in page.text
     sparks = [
-        attributes for tag, attributes in page.found if tag == "svg" and attributes.get("class") == "spark bad"
+        attributes
+        for tag, attributes in page.found
+        if tag == "svg" and attributes.get("class") == "spark bad"
     ]
     assert any(
         "dead-lettered in the last 24 hours, peak:" in (attributes["aria-label"] or "")
