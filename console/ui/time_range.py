@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console.filters import InstantField
+from console.lists.keyset import BEFORE
 
 RANGE, FROM, UNTIL, COMPARE = "range", "from", "until", "compare"
 DEFAULT, OWN = "24h", "own"
@@ -80,8 +81,14 @@ class TimeRange:
     @property
     def kept(self) -> list[tuple[str, str]]:
         """What else the address holds, as hidden fields of the form."""
-        own = (RANGE, FROM, UNTIL, COMPARE)
+        own = (RANGE, FROM, UNTIL, COMPARE, BEFORE)
         return [(name, value) for name, values in self.asked.lists() if name not in own for value in values]
+
+    @property
+    def asked_for(self) -> list[tuple[str, str]]:
+        """The period as hidden fields of another form of the page."""
+        own = (RANGE, FROM, UNTIL, COMPARE)
+        return [(name, value) for name in own if (value := self.asked.get(name))]
 
     @property
     def typed(self) -> tuple[str, str]:
@@ -95,7 +102,7 @@ class TimeRange:
 
     def _query(self, key: str) -> str:
         query = self.asked.copy()
-        for name in (FROM, UNTIL):
+        for name in (FROM, UNTIL, BEFORE):
             query.pop(name, None)
         query[RANGE] = key
         return query.urlencode()

@@ -131,20 +131,22 @@ def sparkline(
 ) -> SafeString:
     """One bar each; where time is `going_on`, the last one is marked as not over yet. What is not nothing is
     seen, however little it is; what nobody knows is a gap in the line below. `words` say it."""
-    known = [count for count in counts if count is not None and math.isfinite(count)]
-    most, width = max(known, default=0), len(counts) * STEP
+    known = [count if count is not None and math.isfinite(count) else None for count in counts]
+    most, width = max((count for count in known if count is not None), default=0), len(counts) * STEP
     bars = [
-        f'<line x1="{first * STEP}" x2="{last * STEP + STEP}" y1="{SMALL}" y2="{SMALL}"/>'
-        for first, last in runs([count is not None and math.isfinite(count) for count in counts])
+        f"M{index * STEP + BAR / 2:g} {SMALL}v-{max(2, round(SMALL * count / most))}"
+        if count and count > 0
+        else ""
+        for index, count in enumerate(known)
     ]
-    for index, count in enumerate(counts):
-        if count is None or not math.isfinite(count):
-            continue
-        if count > 0:
-            high = max(2, round(SMALL * count / most))
-            now = ' class="now"' if going_on and index == len(counts) - 1 else ""
-            bars.append(f'<rect x="{index * STEP}" y="{SMALL - high}" width="{BAR}" height="{high}"{now}/>')
+    now = bars.pop() if going_on and bars else ""
+    foot = "".join(
+        f"M{first * STEP} {SMALL}H{last * STEP + STEP}"
+        for first, last in runs([count is not None for count in known])
+    )
+    paths = (("foot", foot), ("bar", "".join(bars)), ("bar now", now))
+    drawn = "".join(f'<path class="{look}" d="{path}"/>' for look, path in paths if path)
     return mark_safe(
         f'<svg class="spark {tone}" role="img" aria-label="{escape(words)}" width="{width}" height="{SMALL}" '
-        f'viewBox="0 0 {width} {SMALL}"><title>{escape(words)}</title>{"".join(bars)}</svg>'
+        f'viewBox="0 0 {width} {SMALL}"><title>{escape(words)}</title>{drawn}</svg>'
     )

@@ -24,12 +24,13 @@ def plot(chart: Chart, curves: Sequence[Curve], marks: Sequence[Mark]) -> str:
     links = any(curve.urls for curve in curves) or any(mark.url for mark in marks)
     names = "".join(_names(scale, curves))
     look, high = "plot named" if names else "plot", head + HEIGHT + FOOT
+    lines = _stacks(scale, curves) + "".join(_lines(scale, curves))
     role, label = "group" if links else "img", visible_words(_summary(chart, curves))
     return (
         f'<svg class="{look}" role="{role}" aria-label="{label}" width="100%" height="{high}">'
         f"{''.join(_grid(scale, ticks, chart))}{''.join(_gaps(scale, curves))}"
-        f'<svg class="stretched" y="{head}" width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
-        f'preserveAspectRatio="none">{_stacks(scale, curves)}{"".join(_lines(scale, curves))}</svg>'
+        f'<svg class="stretched" aria-hidden="true" y="{head}" width="100%" height="{HEIGHT}" '
+        f'viewBox="0 0 1000 {HEIGHT}" preserveAspectRatio="none">{lines}</svg>'
         f"{''.join(_points(scale, curves))}{names}"
         f"{''.join(_linked(chart, scale, curves))}{''.join(_marks(chart, marks, head))}</svg>"
     )
@@ -187,7 +188,8 @@ POINTS = (
 
 
 def point(index: int, tone: str, x: str, y: float) -> str:
-    return f'<svg x="{x}" y="{y:.1f}"><path class="point {tone}" d="{POINTS[index % 5]}"/></svg>'
+    drawn = f'<path class="point {tone}" d="{POINTS[index % 5]}"/>'
+    return f'<svg aria-hidden="true" x="{x}" y="{y:.1f}">{drawn}</svg>'
 
 
 def _points(scale: Scale, curves: Sequence[Curve]) -> Iterator[str]:
@@ -295,7 +297,7 @@ def _marks(chart: Chart, marks: Sequence[Mark], head: int) -> Iterator[str]:
         drawn = (
             f'<g {when} data-written="{escape(instant(first.at))}"><title>{label}</title>'
             f'<line class="event" x1="{at:.2f}%" x2="{at:.2f}%" y1="{head - 8}" y2="{head + HEIGHT}"/>'
-            f'<svg x="{at:.2f}%" y="{head - 14}">{shape}</svg>{said}</g>'
+            f'<svg aria-hidden="true" x="{at:.2f}%" y="{head - 14}">{shape}</svg>{said}</g>'
         )
         if first.url:
             yield f'<a href="{escape(first.url)}" aria-label="{label}">{drawn}</a>'

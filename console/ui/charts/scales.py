@@ -45,6 +45,10 @@ def compact(value: float) -> str:
     return plain(value)
 
 
+def percent(value: float) -> str:
+    return f"{plain(value)}\N{NO-BREAK SPACE}%"
+
+
 def _decades(*digits: float) -> tuple[float, ...]:
     return tuple(digit * 10.0**power for power in range(-9, 16) for digit in digits)
 
@@ -57,6 +61,7 @@ SECONDS = Unit(duration, duration, _SECONDS)
 BYTES = Unit(
     lambda value: size(round(value)), lambda value: size(round(value)), tuple(2.0**n for n in range(60))
 )
+PERCENT = Unit(percent, percent, _decades(1, 2, 5))
 LINES = 4
 
 
