@@ -75,6 +75,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("failures.urls")),
     path("api/v1/", include("dlq.urls")),
     path("api/v1/", include("alerts.urls")),
+    path("api/v1/", include("metrics.urls")),
     path("api/v1/", include("insights.urls")),
     path("api/v1/", include("retention.api")),
     path("api/v1/", include("ma_site.api")),

@@ -3,7 +3,7 @@ nothing here reads more than some thousand rows for one scope."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -211,9 +211,10 @@ def totals(
             for minute, figures in shares_of(row):
                 if first <= minute < last:
                     sums[row.scope_id].add(figures)
-    return {row.key: sums[pk] for pk, row in rows.items()} | {
-        key: Figures() for key in set(scopes) - {row.key for row in rows.values()}
-    }
+    if not histograms:
+        sums = {pk: replace(each, processing={}, critical={}) for pk, each in sums.items()}
+    known = {row.key: sums[pk] for pk, row in rows.items() if pk in sums}
+    return {key: known.get(key) or Figures() for key in scopes}
 
 
 # Ranges of so many scopes in one statement.

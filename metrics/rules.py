@@ -196,7 +196,7 @@ def axis(
     first = max(minute_of(max(start, _EPOCH)), minute_of(now) - DAYS_KEPT)
     last = min(_minute_from(end), present)
     if last <= first:
-        return Axis(MINUTE, MINUTE, first, first)
+        return Axis(MINUTE, MINUTE, present, present)
     finest = _finest(first, minute_of(now))
     if last - first > by_minutes:
         finest = max(finest, HOUR)

@@ -15,6 +15,7 @@ from django.db.models import Q
 
 from agents.models import LaunchSetting
 from agents.provisioning.queue_counts import QueueFigures, figures_of_all
+from broker.management.queues import oldest_age
 from broker.port import BrokerError, BrokerUnavailable
 from console.broker import management, with_timeout
 from metrics.intake import scopes_of
@@ -26,8 +27,6 @@ log = structlog.get_logger(__name__)
 
 # Ages of oldest messages are asked for one by one, for so long; the next minute begins with others.
 AGES_SECONDS = 2.0
-# A producer that gives no time, or one of another clock.
-_OLDEST_BELIEVED = 10 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +90,16 @@ def _ages(keys: Collection[str]) -> dict[str, float]:
         if time.monotonic() >= ends_at:
             break
         try:
-            age = with_timeout(partial(_first_age, key))
+            age = with_timeout(partial(oldest_age, management(), key))
         except BrokerUnavailable as error:
             log.info("ages of oldest messages unknown", reason=str(error))
             break
         except BrokerError as error:
             log.info("age of the oldest message unknown", setting=key, reason=str(error))
             continue
-        if age is not None and 0 <= age <= _OLDEST_BELIEVED:
+        if age is not None:
             found[key] = age
     return found
-
-
-def _first_age(key: str) -> float | None:
-    """Returns None where the queue is empty by now."""
-    milliseconds = management().attribute(f"queue.{key}", "FirstMessageAge")
-    return None if milliseconds is None else float(milliseconds) / 1000
 
 
 def store(depths: Mapping[int | None, Depths], minute: int) -> None:

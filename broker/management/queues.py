@@ -73,6 +73,18 @@ def _figures(row: Mapping[str, str]) -> QueueFigures:
     )
 
 
+# Older than any message: the producer named no time, and the broker counts from 1970.
+_NO_AGE = 10 * 365 * 86_400.0
+
+
+def oldest_age(management: Management, queue: str) -> float | None:
+    """Returns how many seconds ago the first message that waits was made, by its producer's clock; None where
+    none waits or its producer named no time. Raises BrokerError."""
+    milliseconds = management.attribute(f"queue.{queue}", "FirstMessageAge")
+    age = None if milliseconds is None else float(milliseconds) / 1000
+    return None if age is None or age > _NO_AGE else max(0.0, age)
+
+
 @dataclass(frozen=True, slots=True)
 class HeavyQueue:
     """`size` in bytes on the disk."""

@@ -2,6 +2,7 @@
 answers."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -227,7 +228,16 @@ def _queue_attributes(queue: StoredQueue) -> dict[str, Any]:
         "ConsumerCount": len(queue.takers),
         "MessagesAdded": queue.added,
         "MessagesAcknowledged": queue.acknowledged,
+        "FirstMessageAge": _first_age(queue),
     }
+
+
+def _first_age(queue: StoredQueue) -> int | None:
+    """Milliseconds since it was made: since 1970 where it does not say."""
+    if not queue.ready:
+        return None
+    made = queue.ready[0].message.created_at
+    return int((time.time() - (made.timestamp() if made else 0.0)) * 1000)
 
 
 def _queue_row(queue: StoredQueue) -> dict[str, str]:

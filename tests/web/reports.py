@@ -18,6 +18,7 @@ from contract.records import (
     Content,
     Interruption,
     MessageIdentity,
+    MinuteFigures,
     Protocol,
     RecordRun,
     Recovered,
@@ -94,6 +95,16 @@ def interruption(of: RecordRun, **fields: Any) -> Interruption:
         "evidence": (uuid.uuid4(), uuid.uuid4(), uuid.uuid4()),
     }  # fmt: skip
     return Interruption(run=of, **(known | fields))
+
+
+def minute_figures(of: RecordRun, at: datetime = AT, **fields: Any) -> MinuteFigures:
+    """Of the minute that begins at `at`: 8 successes, 2 failures."""
+    known: dict[str, Any] = {
+        "until": at + timedelta(minutes=1), "succeeded": 8, "failed": 2, "recovered": 1, "bytes": 700,
+        "busy_seconds": 2.5, "processing": "20:8 24:2", "critical": "30:8",
+        "concurrency": 4, "children_bytes": 1000,
+    }  # fmt: skip
+    return MinuteFigures(run=of, occurred_at=at, **(known | fields))
 
 
 def closing(of: RecordRun, records: int, **fields: Any) -> Closing:

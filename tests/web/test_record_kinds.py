@@ -16,12 +16,19 @@ from contract.records import AcknowledgementEnded, AcknowledgementOpened, Conten
 from dlq.models import LetterReport
 from failures.intake.batch import KINDS, accept_batch, all_kinds
 from failures.models import FailureProtocol, RecoveredMessage
+from metrics.models import Minute
 from tests.web import reports
 from tests.web.reports import AT, Spool
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
-WITH_ROWS = ("protocol", "recovered", "interruption", "replay_outcome")
-ROWS = (FailureProtocol.objects, RecoveredMessage.objects, Interruption.objects, LetterReport.objects)
+WITH_ROWS = ("protocol", "recovered", "interruption", "replay_outcome", "minute_figures")
+ROWS = (
+    FailureProtocol.objects,
+    RecoveredMessage.objects,
+    Interruption.objects,
+    LetterReport.objects,
+    Minute.objects,
+)
 
 
 @pytest.fixture
@@ -37,6 +44,7 @@ def contents(run: Run) -> dict[str, Content]:
         "recovered": reports.recovered(of),
         "interruption": reports.interruption(of),
         "replay_outcome": reports.replay_outcome(of, reports.message()),
+        "minute_figures": reports.minute_figures(of),
         "acknowledgement_opened": AcknowledgementOpened(of, waits, reports.message(), "ID:1", AT),
         "acknowledgement_ended": AcknowledgementEnded(of, waits, EndState.COMMITTED, None, AT),
         "closing": reports.closing(of, 1),
@@ -85,7 +93,7 @@ def test_an_id_that_two_kinds_use_is_stored_once(run: Run, first: str, second: s
 def test_a_batch_of_many_takes_no_more_statements_than_one_of_two(run: Run) -> None:
     of, taken = reports.run_of(run), list[int]()
     for many in (1, 1, 150):
-        about: list[Content] = [reports.protocol(of), reports.recovered(of)]
+        about: list[Content] = [reports.protocol(of), reports.recovered(of), reports.minute_figures(of)]
         with CaptureQueriesContext(connection) as statements:
             accept_batch(run.server, Spool().batch(*about * many), AT)
         taken.append(len(statements))

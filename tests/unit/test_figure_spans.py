@@ -1,0 +1,206 @@
+"""Spans of figures: how a long record is shared, when it was, and which rows answer for a range."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from metrics.rules import (
+    COUNTS,
+    DAY,
+    DAYS_KEPT,
+    HOUR,
+    HOURS_KEPT,
+    MINUTE,
+    MINUTES_KEPT,
+    MOST_POINTS,
+    Figures,
+    axis,
+    believed,
+    cover,
+    instant,
+    minute_of,
+    pack_minutes,
+    shared,
+    unpack_minutes,
+)
+
+NOW = datetime(2026, 3, 1, 12, 30, 20, tzinfo=UTC)
+BERLIN = ZoneInfo("Europe/Berlin")
+
+numbers = st.integers(0, 10**12)
+histograms = st.dictionaries(st.integers(0, 127), st.integers(1, 10**9), max_size=6)
+figures = st.builds(
+    Figures,
+    **dict.fromkeys(COUNTS, numbers),
+    busy_seconds=st.floats(0, 1e9),
+    children_bytes=numbers,
+    processing=histograms,
+    critical=histograms,
+)
+seconds = st.integers(0, 366 * 86_400)
+
+
+def together(parts: list[Figures]) -> Figures:
+    total = Figures()
+    for each in parts:
+        total.add(each)
+    return total
+
+
+@given(figures, seconds)
+@example(Figures(succeeded=1, processing={3: 1}), 3 * 3600)
+def test_shares_are_together_what_was_given(of: Figures, length: int) -> None:
+    parts = list(shared(of, NOW, NOW + timedelta(seconds=length)))
+    total = together([each for _, each in parts])
+    assert total.busy_seconds == pytest.approx(of.busy_seconds)
+    total.busy_seconds = of.busy_seconds
+    assert total == of
+    assert len({minute for minute, _ in parts}) == len(parts) <= 744
+    assert all(minute_of(NOW) <= minute <= minute_of(NOW + timedelta(seconds=length)) for minute, _ in parts)
+
+
+@pytest.mark.parametrize("length", [0, 1, 59.9, 60, 61.2, 90])
+def test_about_a_minute_is_the_one_in_which_it_begins(length: float) -> None:
+    given = Figures(succeeded=7)
+    begun = NOW.replace(second=0)
+    assert list(shared(given, begun, begun + timedelta(seconds=length))) == [(minute_of(NOW), given)]
+
+
+def test_ten_minutes_are_shared_evenly() -> None:
+    parts = list(shared(Figures(succeeded=25), NOW, NOW + timedelta(minutes=10)))
+    assert [each.succeeded for _, each in parts] == [2, 3, 2, 3, 2, 3, 2, 3, 2, 3]
+    assert [minute for minute, _ in parts] == list(range(minute_of(NOW), minute_of(NOW) + 10))
+
+
+# -- clocks --------------------------------------------------------------------------------------------------
+
+AGO = timedelta(minutes=5)
+LENGTH = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("skew", [None, 0.0, 29.9, -29.9])
+def test_a_clock_that_is_about_right_is_believed(skew: float | None) -> None:
+    assert believed(NOW - AGO, NOW - AGO + LENGTH, skew=skew, received_at=NOW) == (
+        NOW - AGO,
+        NOW - AGO + LENGTH,
+    )
+
+
+@pytest.mark.parametrize("skew", [3600.0, -3600.0, 86_400.0 * 400, -86_400.0 * 20_000])
+def test_a_clock_that_is_wrong_is_set_right_by_what_it_showed_at_sending(skew: float) -> None:
+    at = NOW - AGO + timedelta(seconds=skew)
+    assert believed(at, at + LENGTH, skew=skew, received_at=NOW) == (NOW - AGO, NOW - AGO + LENGTH)
+
+
+@pytest.mark.parametrize(
+    ("at", "skew"),
+    [
+        (NOW + timedelta(days=1), None),
+        (NOW - timedelta(days=366), 0.0),
+        (datetime(1, 1, 1, tzinfo=UTC), 1e9),
+        (datetime(9999, 12, 31, tzinfo=UTC), -1e9),
+        (datetime(1970, 1, 1, tzinfo=UTC), None),
+    ],
+)
+def test_what_cannot_be_is_of_the_moment_of_its_receipt(at: datetime, skew: float | None) -> None:
+    start, end = believed(at, at + timedelta(hours=1) if at.year < 9999 else at, skew=skew, received_at=NOW)
+    assert start == NOW and NOW <= end <= NOW + timedelta(seconds=30)
+
+
+def test_nothing_ends_in_the_future() -> None:
+    start, end = believed(NOW - AGO, NOW + timedelta(days=3), skew=None, received_at=NOW)
+    assert (start, end) == (NOW - AGO, NOW + timedelta(seconds=30))
+
+
+# -- bytes ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(st.dictionaries(st.integers(0, 59), figures, max_size=5))
+def test_minutes_are_read_as_they_were_packed(minutes: dict[int, Figures]) -> None:
+    found = unpack_minutes(pack_minutes(minutes))
+    assert found.keys() == minutes.keys()
+    for minute, each in minutes.items():
+        assert found[minute].busy_seconds == pytest.approx(each.busy_seconds, abs=0.001)
+        found[minute].busy_seconds = each.busy_seconds
+        assert found[minute] == each
+
+
+# -- ranges --------------------------------------------------------------------------------------------------
+
+instants = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+near = st.integers(-400 * DAY, 10).map(lambda minutes: NOW + timedelta(minutes=minutes))
+ends = st.one_of(instants, near)
+
+
+@given(ends, ends)
+def test_an_axis_is_bounded_and_holds_the_range_as_far_as_it_is_kept(start: datetime, end: datetime) -> None:
+    found = axis(start, end, NOW)
+    assert len(found.points) <= MOST_POINTS and found.first % found.step == 0
+    assert found.end <= minute_of(NOW) and found.step % found.unit == 0
+    oldest = minute_of(NOW) - DAYS_KEPT
+    if found.points:
+        assert found.first <= max(minute_of(start), oldest) < found.first + found.step
+        assert instant(found.end) >= min(end, instant(minute_of(NOW - timedelta(seconds=15))))
+    else:
+        assert start >= end or end <= instant(oldest) or start >= NOW - timedelta(seconds=75)
+
+
+@pytest.mark.parametrize(
+    ("ago", "step"),
+    [
+        (timedelta(minutes=1), 1),
+        (timedelta(hours=1), 1),
+        (timedelta(hours=6), 1),
+        (timedelta(hours=12), 2),
+        (timedelta(hours=24), 5),
+        (timedelta(hours=26), HOUR),
+        (timedelta(days=7), HOUR),
+        (timedelta(days=29), 2 * HOUR),
+        (timedelta(days=31), DAY),
+        (timedelta(days=400), DAY),
+        (timedelta(days=36_525), DAY),
+    ],
+)
+def test_the_step_fits_the_range(ago: timedelta, step: int) -> None:
+    assert axis(NOW - ago, NOW, NOW).step == step
+
+
+def test_an_hour_of_yesterday_has_minutes_and_one_of_last_week_has_hours() -> None:
+    def of(day: int) -> int:
+        return axis(NOW - timedelta(days=day, hours=1), NOW - timedelta(days=day), NOW).step
+
+    assert [of(1), of(7), of(40)] == [MINUTE, HOUR, DAY]
+
+
+@pytest.mark.parametrize(("day", "hours"), [((2026, 3, 29), 23), ((2026, 10, 25), 25), ((2026, 7, 1), 24)])
+def test_a_day_of_people_may_have_23_or_25_hours(day: tuple[int, int, int], hours: int) -> None:
+    start = datetime(*day, tzinfo=BERLIN)
+    end = (start.replace(tzinfo=None) + timedelta(days=1)).replace(tzinfo=BERLIN)
+    now = end.astimezone(UTC) + timedelta(days=5)
+    found = axis(start, end, now)
+    assert (found.step, len(found.points)) == (HOUR, hours)
+    covered = list(cover(start, end, now))
+    assert sum((over - begin) * unit for unit, begin, over in covered) == hours * HOUR
+
+
+@given(ends, ends)
+def test_spans_cover_a_range_without_a_gap_or_an_overlap(start: datetime, end: datetime) -> None:
+    spans = list(cover(start, end, NOW))
+    minutes = [(begin * unit, over * unit) for unit, begin, over in spans]
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(minutes))
+    assert all(begin < over for begin, over in minutes)
+    # Each is one of which rows are kept.
+    kept = {MINUTE: MINUTES_KEPT, HOUR: HOURS_KEPT, DAY: DAYS_KEPT}
+    present = minute_of(NOW)
+    assert all(begin * unit > present - kept[unit] - unit for unit, begin, _ in spans)
+    first, last = max(minute_of(start), present - DAYS_KEPT), min(minute_of(end), present)
+    if first < last:
+        assert minutes[0][0] <= first and minutes[-1][1] >= last
+        assert first - minutes[0][0] < DAY and minutes[-1][1] - last <= DAY
+    # A few questions, whatever the range.
+    assert len(spans) <= 5
