@@ -2,7 +2,7 @@
 before."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -144,9 +144,13 @@ def same_time(parts: Sequence[Part], earlier: Sequence[Part], shift: timedelta) 
 # -- the charts ----------------------------------------------------------------------------------------------
 
 
-def charts(name: str, shown: Figures, wanted: Iterable[str], marks: Sequence[Mark] = ()) -> list[SafeString]:
-    """Of CHARTS, in that order; `name`: what their ids begin with."""
-    return [_drawn(f"{name}-{each}", shown, CHARTS[each], marks) for each in wanted]
+def charts(name: str, shown: Figures, wanted: Sequence[str], marks: Sequence[Mark] = ()) -> list[SafeString]:
+    """Of CHARTS, in that order; `name`: what their ids begin with. What happened lies above all of them, as
+    links above the first alone: each is a stop for who goes by keys."""
+    return [
+        draw(_chart(f"{name}-{each}", shown, CHARTS[each], marks, index > 0))
+        for index, each in enumerate(wanted)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +164,18 @@ class _Wanted:
     compared: Callable[[Part], float | None] | None = None
 
 
-def _drawn(name: str, shown: Figures, wanted: _Wanted, marks: Sequence[Mark]) -> SafeString:
+def _chart(
+    name: str, shown: Figures, wanted: _Wanted, marks: Sequence[Mark], marked_elsewhere: bool
+) -> Chart:
     curves = wanted.curves(shown.parts)
     if not shown.parts:
         curves = [Curve(curve.name, [None], curve.kind, curve.tone) for curve in curves]
     if shown.before and wanted.compared is not None:
         values = [wanted.compared(part) if part else None for part in shown.before]
         curves.append(Curve(shown.before_label, values, Kind.LINE, "off"))
-    return draw(Chart(name, wanted.title(), shown.axis, curves, wanted.unit, marks))
+    return Chart(
+        name, wanted.title(), shown.axis, curves, wanted.unit, marks, marked_elsewhere=marked_elsewhere
+    )
 
 
 def _succeeded(part: Part) -> float:

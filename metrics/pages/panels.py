@@ -38,9 +38,12 @@ def _panel(
     timeline: str = "",
     picks: bool = True,
 ) -> Panel:
-    """What happened lies above the first two charts alone: each mark is a stop for who goes by keys."""
-    drawn = [*charts(CURVES, shown, names[:2], marks), *charts(CURVES, shown, names[2:])]
-    context = {"range": wanted if picks else None, "charts": drawn, "about": about, "timeline": timeline}
+    context = {
+        "range": wanted if picks else None,
+        "charts": charts(CURVES, shown, names, marks),
+        "about": about,
+        "timeline": timeline,
+    }
     return {"title": _("Figures over time"), "template": "metrics/panel.html", "context": context}
 
 
@@ -120,8 +123,5 @@ def installation_charts(request: HttpRequest, now: datetime) -> dict[str, Any]:
     wanted = time_range(QueryDict(), now, DEFAULT)
     shown = figures(scope_of(), wanted, now)
     marks = marks_of(request.user, Subject(), wanted.start, wanted.end)
-    drawn = [
-        *charts(CURVES, shown, ("processed",), marks),
-        *charts(CURVES, shown, ("failures", "queue", "dead")),
-    ]
+    drawn = charts(CURVES, shown, ("processed", "failures", "queue", "dead"), marks)
     return {"charts": drawn, "timeline": f"{link('timeline')}?{urlencode({RANGE: DEFAULT})}"}

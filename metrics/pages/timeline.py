@@ -103,5 +103,5 @@ def _choice(kind: EventKind, asked: Asked, number: int) -> KindChoice:
 def _charts(subject: Subject, wanted: Any, now: Any, marks: Any) -> list[Any]:
     setting, server = subject.setting, subject.server
     shown = figures(scope_of(setting.pk if setting else None, server.pk if server else None), wanted, now)
-    names = ("failures",) if server else ("failures", "queue")
-    return [*charts(CURVES, shown, ("processed",), marks), *charts(CURVES, shown, names)]
+    names = ("processed", "failures") if server else ("processed", "failures", "queue")
+    return charts(CURVES, shown, names, marks)

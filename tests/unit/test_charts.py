@@ -271,6 +271,14 @@ def test_marks_outside_of_the_period_are_left_out_and_near_ones_are_one() -> Non
     assert ">+1</text>" in mixed and ": Trip; Enabled" in mixed
 
 
+def test_marks_that_another_chart_has_too_are_no_links_and_no_list() -> None:
+    axis = over_time(edges(4), UTC)
+    curves, marks = [Curve("failures", [1, 2, 3, 4])], [mark(1, url="/trips/1/")]
+    drawn = draw(Chart("one", "Failures", axis, curves, marks=marks, marked_elsewhere=True))
+    assert 'class="event"' in drawn and "<a " not in drawn and "1 event" not in drawn
+    assert 'role="img"' in drawn
+
+
 def test_marks_without_values_are_shown() -> None:
     drawn = chart([None, None], marks=[mark(1)])
     assert 'class="mark bad"' in drawn and ">no data</text>" in drawn

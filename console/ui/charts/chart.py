@@ -76,7 +76,7 @@ def _sample(index: int, curve: Curve) -> str:
 def _behind(chart: Chart, curves: Sequence[Curve], marks: Sequence[Mark]) -> str:
     folded = f'<details class="plain" data-kept="{escape(chart.name)}'
     parts = []
-    if marks:
+    if marks and not chart.marked_elsewhere:
         label = ngettext("%(n)s event", "%(n)s events", len(marks)) % {"n": number(len(marks))}
         items = "".join(map(_event, marks))
         parts.append(

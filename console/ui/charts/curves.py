@@ -59,8 +59,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`name`: its id on the page. `notes`: what is said of each place beside its values, as a link tells
-    it."""
+    """`name`: its id on the page. `notes`: what is said of each place beside its values, as a link tells it.
+    `marked_elsewhere`: another chart of the page has the same marks as links and as a list."""
 
     name: str
     title: str
@@ -69,3 +69,4 @@ class Chart:
     unit: Unit = COUNT
     marks: Sequence[Mark] = ()
     notes: Sequence[str] = ()
+    marked_elsewhere: bool = False

@@ -21,7 +21,9 @@ def plot(chart: Chart, curves: Sequence[Curve], marks: Sequence[Mark]) -> str:
     head = HEAD + (MARKS if marks else 0)
     ticks = value_ticks(_highest(curves), chart.unit)
     scale = Scale(chart.axis.places, ticks[-1], head)
-    links = any(curve.urls for curve in curves) or any(mark.url for mark in marks)
+    links = any(curve.urls for curve in curves) or (
+        not chart.marked_elsewhere and any(mark.url for mark in marks)
+    )
     names = "".join(_names(scale, curves))
     look, high = "plot named" if names else "plot", head + HEIGHT + FOOT
     lines = _stacks(scale, curves) + "".join(_lines(scale, curves))
@@ -258,9 +260,9 @@ def _linked(chart: Chart, scale: Scale, curves: Sequence[Curve]) -> Iterator[str
 # -- marks: those that lie nearer to each other than people can point at are one -----------------------------
 
 
-NEAR = 2.0
-# Of the width, that a letter takes where the chart is as wide as it gets.
-LETTER = 0.85
+NEAR = 2.5
+# Of the width, that a letter takes where the chart is as wide as it often is.
+LETTER = 1.2
 LONGEST = 16
 
 
@@ -291,15 +293,19 @@ def _marks(chart: Chart, marks: Sequence[Mark], head: int) -> Iterator[str]:
             text = f"+{number(more)}" if more else ""
         said = ""
         if text:
-            said = f'<text class="said less" x="{at:.2f}%" dx="9" y="{head - 10}">{escape(text)}</text>'
+            place = f'x="{at:.2f}%" dx="9" y="{head - 10}"'
+            said = f'<text class="said less" aria-hidden="true" {place}>{escape(text)}</text>'
         shape = f'<path class="mark {first.tone}" d="{first.shape.value}"/>'
         label, when = visible_words(words), f'data-instant="{first.at.isoformat()}"'
         drawn = (
             f'<g {when} data-written="{escape(instant(first.at))}"><title>{label}</title>'
             f'<line class="event" x1="{at:.2f}%" x2="{at:.2f}%" y1="{head - 8}" y2="{head + HEIGHT}"/>'
-            f'<svg aria-hidden="true" x="{at:.2f}%" y="{head - 14}">{shape}</svg>{said}</g>'
+            f'<svg aria-hidden="true" x="{at:.2f}%" y="{head - 14}">{shape}</svg></g>'
         )
-        if first.url:
+        yield said
+        if chart.marked_elsewhere:
+            yield f'<g aria-hidden="true">{drawn}</g>'
+        elif first.url:
             yield f'<a href="{escape(first.url)}" aria-label="{label}">{drawn}</a>'
         else:
             yield f'<g role="img" aria-label="{label}">{drawn}</g>'
