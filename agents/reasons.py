@@ -166,6 +166,10 @@ BROKER_AWAY = ReasonKind(
     ),
 )
 
+# -- whose version changed on a server --
+AGENT_VERSION = ReasonKind("version.agent", _("agent %(agent)s"))
+KMA_VERSION = ReasonKind("version.kma", "KMA")
+
 # -- what KMAs report --
 for _code, _sentence in SENTENCES.items():
     ReasonKind(_code, _(_sentence))

@@ -7,7 +7,7 @@ class AlertsConfig(AppConfig):
     verbose_name = _("Alerts")
 
     def ready(self) -> None:
-        from alerts import agents_hooks  # noqa: F401 - what is done of a trip, and in place of beat
+        from alerts import agents_hooks, metrics_hooks  # noqa: F401 - what apps below ask for
 
         declare_rows()
 

@@ -12,6 +12,7 @@ import console.urls
 import dlq.urls
 import failures.urls
 import insights.urls
+import metrics.urls
 import retention.pages
 from console.rest.errors import unknown_address
 from console.ui.page import add_page, set_navigation
@@ -43,6 +44,7 @@ PAGES = (
     agents.urls,
     failures.urls,
     dlq.urls,
+    metrics.urls,
     alerts.urls,
     retention.pages,
     insights.urls,

@@ -13,9 +13,11 @@ from agents.activations.plan import plan_open_activations
 from agents.heartbeat.desired import desired_state
 from agents.heartbeat.run_reports import BIGGEST_TOTAL, MOST_PROBLEMS, accept_claims, bounded
 from agents.liveness import note_hearing_again
-from agents.models import Activation, OfferedAgent, Server, ServerState
+from agents.models import Activation, OfferedAgent, Server, ServerState, StateChange
 from agents.models.activation import ActivationState
+from agents.reasons import AGENT_VERSION, KMA_VERSION
 from agents.reconciler import stand_in
+from agents.state_history import note
 from console.reasons import Reason
 from contract.messages import Heartbeat, HeartbeatReply, SpoolReport, check_version
 from contract.wire import UnsupportedVersion
@@ -115,6 +117,8 @@ def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:
         "refused_version": None,
     }
     changed = {name: value for name, value in values.items() if getattr(server, name) != value}
+    if server.kma_version and "kma_version" in changed:
+        _note_version(server, server.kma_version, changed["kma_version"], KMA_VERSION(), now)
     _store(server, {"last_seen_at": now, **changed})
 
 
@@ -131,12 +135,25 @@ def _store_agents(server: Server, heartbeat: Heartbeat, now: datetime) -> bool:
     OfferedAgent.objects.filter(server=server, name__in=known.keys() - offered.keys()).delete()
     for name, (kind, version, summary) in offered.items():
         if known.get(name) != (kind, version, summary):
+            if name in known and known[name][1] != version:
+                _note_version(server, known[name][1], version, AGENT_VERSION(agent=name), now)
             OfferedAgent.objects.update_or_create(
                 server=server,
                 name=name,
                 defaults={"kind": kind, "version": version, "summary": summary, "seen_at": now},
             )
     return True
+
+
+# So many changes of versions on a server are kept: whoever changes them all the time fills nothing.
+MOST_VERSIONS = 500
+
+
+def _note_version(server: Server, old: str, new: str, whose: Reason, now: datetime) -> None:
+    """So that people see beside curves when something was deployed."""
+    note(None, "version", old, new, now=now, reason=whose, server=server)
+    kept = StateChange.objects.filter(server=server, what="version").order_by("-at", "-pk")
+    StateChange.objects.filter(pk__in=list(kept.values_list("pk", flat=True)[MOST_VERSIONS:])).delete()
 
 
 def _waits_for(server: Server) -> bool:

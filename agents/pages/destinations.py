@@ -22,7 +22,7 @@ from agents.destinations.redelivery import facts_of_policy, preview
 from agents.models import Destination, FoundPolicy, LaunchSetting, ProvisionState
 from agents.pages.states import facts_of, setting_label
 from console.filters import ListFilter, TextFilter
-from console.ui.page import Fact, StateLabel, link, needs, page
+from console.ui.page import Fact, StateLabel, link, needs, page, render_panels
 
 VIEW, SEE_SETTINGS = "agents.view_destination", "agents.view_launchsetting"
 ADD, CHANGE = "agents.add_destination", "agents.change_destination"
@@ -127,6 +127,7 @@ def destination_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         settings=_settings(destination, now) if request.user.has_perm(SEE_SETTINGS) else [],
         more_settings=max(0, row.settings - SHOWN_SETTINGS),
         may_change=request.user.has_perm(CHANGE),
+        panels=render_panels("destination", request, destination),
     )
 
 

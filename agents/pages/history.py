@@ -68,6 +68,7 @@ def subject_word(what: str) -> str:
         "trial": _("Trial"),
         "policy": _("Redelivery policy"),
         "agent": _("Agent"),
+        "version": _("Version"),
     }
     return words.get(what, what)
 

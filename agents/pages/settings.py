@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.functional import Promise
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
@@ -48,7 +49,8 @@ from agents.schedules.queries import scheduled
 from agents.settings.operations import DisableSetting, EnableSetting, RetryMessage, RunSetting, StopSetting
 from console.operations.web import operation_buttons
 from console.reasons import NO_REASON, Reason
-from console.ui.amounts import Spark, number, spark
+from console.ui.amounts import number
+from console.ui.charts.chart import sparkline
 from console.ui.page import Button, link, needs, page, render_panels
 
 # -- a setting that is stopped on some servers ---------------------------------------------------------------
@@ -129,14 +131,10 @@ NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class ByServer:
-    """`words` name the servers with the most failures."""
+    """The small bars name the servers with the most failures."""
 
-    spark: Spark
-    words: str
-
-    @property
-    def total(self) -> int:
-        return self.spark.sum
+    spark: SafeString
+    total: int
 
 
 def failures_by_server(activations: Sequence[Activation]) -> dict[UUID, ByServer]:
@@ -155,7 +153,8 @@ def _drawn(counts: dict[str, int]) -> ByServer:
     if left_out:
         words.append(gettext("servers not shown: %(n)s") % {"n": number(left_out)})
     shown = dict(most[:MOST_BARS])
-    return ByServer(spark([shown[server] for server in sorted(shown)], going_on=False), ", ".join(words))
+    bars = [shown[server] for server in sorted(shown)]
+    return ByServer(sparkline(bars, ", ".join(words), going_on=False), sum(bars))
 
 
 # -- why a setting is not sent to its servers, in the reader's language --------------------------------------

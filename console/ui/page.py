@@ -148,6 +148,13 @@ def page(
     return TemplateResponse(request, template, {**frame, **context}, status=status)
 
 
+def refreshes_another(request: HttpRequest, part: str) -> bool:
+    """Returns whether only another part of the page is refreshed than the one with this id: what it costs can
+    be left out then."""
+    target = request.headers.get("HX-Target", "")
+    return bool(target) and target != part
+
+
 def link(name: str, *args: Any) -> str:
     return reverse(f"admin:{name}", args=args)
 
@@ -171,6 +178,7 @@ Page = Literal[
     "trip_head",
     "trip_side",
     "fingerprint",
+    "destination",
 ]
 
 

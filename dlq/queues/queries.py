@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from agents.models import BreakerTrip, LaunchSetting, ProvisionState
 from agents.provisioning.queue_counts import MISSING, Figures, broker_away_since, figures_for, message_count
 from console.lists.keyset import COUNTED
-from console.ui.amounts import Spark, count_or_more, number, spark
+from console.ui.amounts import count_or_more, number
+from console.ui.charts.chart import sparkline
 from console.ui.page import StateLabel, link
 from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq.dead_letters.queries.counts import CountedRange, count_ranges, ends, kinds
@@ -162,7 +164,7 @@ class More:
     state: StateLabel
     trip: int | None
     new: str
-    spark: Spark | None
+    spark: SafeString
     taken: Sequence[Taking]
     muted: int
     kept: QueueState | None
@@ -331,7 +333,7 @@ def with_facts(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
                 state=_shown(row.setting, tripped),
                 trip=tripped.get(row.key),
                 new=_words(new.get(row.queue, 0)),
-                spark=spark(lines[row.queue]) if row.queue in lines else None,
+                spark=_drawn(lines[row.queue]) if row.queue in lines else SafeString(""),
                 taken=taken.get(row.key, []),
                 muted=muted[row.key],
                 kept=kept.get(row.queue),
@@ -339,6 +341,16 @@ def with_facts(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
         )
         for row in rows
     ]
+
+
+def _drawn(hours: Sequence[int]) -> SafeString:
+    total = sum(hours)
+    text = ngettext(
+        "%(n)s dead-lettered in the last 24 hours, peak: %(most)s in one hour",
+        "%(n)s dead-lettered in the last 24 hours, peak: %(most)s in one hour",
+        total,
+    )
+    return sparkline(hours, text % {"n": number(total), "most": number(max(hours))})
 
 
 def _shown(setting: LaunchSetting | None, tripped: Mapping[str, int]) -> StateLabel:

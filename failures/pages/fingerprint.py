@@ -1,6 +1,7 @@
 """One kind of failure: its trend, where it happens, what is known of it, and what people did with it."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,11 +9,14 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import Activation, Server
-from console.ui.amounts import spark
+from console.ui.charts.chart import draw
+from console.ui.charts.curves import Chart, Curve, Kind
+from console.ui.charts.scales import over_time
 from console.ui.page import link, needs, page, render_panels
 from failures.error_groups.merges import members_of
 from failures.error_groups.operations import MAY_MERGE, MAY_WRITE
@@ -35,7 +39,7 @@ from failures.models import (
     FingerprintChange,
     KnownError,
 )
-from failures.pages.fingerprints import VIEW, spark_words
+from failures.pages.fingerprints import VIEW, trend_words
 from failures.pages.protocols import protocols_url
 
 WEEK = timedelta(days=7)
@@ -103,7 +107,7 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
     if row.part_of_id:
         narrowed["setting"] = row.part_setting
     hours = hours_of(members, now - WEEK + timedelta(hours=1), now)
-    trend = spark([sum(column) for column in zip(*(hours[each] for each in members), strict=True)])
+    trend = [sum(column) for column in zip(*(hours[each] for each in members), strict=True)]
     found = of_fingerprints(members, now - MONTH)
     head = row.merged_into_id or row.pk
     known = KnownError.objects.select_related("changed_by", "fingerprint").filter(pk=head).first()
@@ -125,8 +129,8 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         last_at=max(total.last_at for total in totals.values()),
         head_url=fingerprint_url(row.merged_into_id) if row.merged_into_id else "",
         merged=[(each, fingerprint_url(each.pk), protocols_url(fingerprint=each.pk)) for each in merged],
-        spark=trend,
-        words=spark_words(trend),
+        chart=_chart(trend, now),
+        words=trend_words(trend),
         settings=[
             (setting, count, "" if merged else protocols_url(**{**narrowed, "setting": setting}))
             for setting, count in list(settings.items())[:SHOWN]
@@ -147,6 +151,14 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         history=[_change_row(change) for change in row.changes.select_related("by")[:SHOWN]],
         panels=render_panels("fingerprint", request, row),
     )
+
+
+def _chart(hours: Sequence[int], now: datetime) -> SafeString:
+    last = now.replace(minute=0, second=0, microsecond=0)
+    edges = [last - timedelta(hours=len(hours) - 1 - index) for index in range(len(hours) + 1)]
+    axis = over_time(edges, timezone.get_current_timezone())
+    failures = Curve(_("Failures"), hours, Kind.BARS, "bad")
+    return draw(Chart("failures-by-hour", _("Failures per hour"), axis, [failures]))
 
 
 def _by_server(narrowed: dict[str, str], found: list[Alike], several: bool) -> list[ServerCount]:

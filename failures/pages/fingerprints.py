@@ -2,13 +2,14 @@
 them."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
@@ -16,7 +17,8 @@ from django.views.decorators.http import require_safe
 from agents.pages.trips import OfSettingFilter
 from console.filters import ListFilter, OneOfFilter, SpanFilter, TextFilter
 from console.lists.keyset import keyset_page, list_page
-from console.ui.amounts import Spark, number, spark
+from console.ui.amounts import number
+from console.ui.charts.chart import sparkline
 from console.ui.page import needs
 from failures.error_groups.merges import in_setting
 from failures.error_groups.queries import Total, fingerprint_url, hours_of, totals_of
@@ -66,8 +68,7 @@ class ErrorGroupRow:
 
     fingerprint: Fingerprint
     url: str
-    spark: Spark
-    words: str
+    spark: SafeString
     day: int
     count: int
     first_at: datetime
@@ -119,8 +120,7 @@ def _row(
     return ErrorGroupRow(
         fingerprint=head,
         url=fingerprint_url(head.pk),
-        spark=spark(trend),
-        words=spark_words(spark(trend)),
+        spark=sparkline(trend, trend_words(trend)),
         day=sum(trend),
         count=sum(totals[each.pk].count for each in members),
         first_at=min(totals[each.pk].first_at for each in members),
@@ -130,8 +130,8 @@ def _row(
     )
 
 
-def spark_words(drawn: Spark) -> str:
+def trend_words(hours: Sequence[int]) -> str:
     return _("%(sum)s total, peak %(most)s per hour") % {
-        "sum": number(drawn.sum),
-        "most": number(drawn.most),
+        "sum": number(sum(hours)),
+        "most": number(max(hours, default=0)),
     }

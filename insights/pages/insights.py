@@ -19,11 +19,13 @@ from django.views.decorators.http import require_safe
 from console.exports import Stream, begin_of, cell, csv_line, file_response
 from console.operations.refusals import Refused
 from console.ui.amounts import number, size
+from console.ui.charts.chart import draw
+from console.ui.charts.curves import Chart, Curve, Kind
+from console.ui.charts.scales import by_label
 from console.ui.page import link, needs, page
 from contract.names import HISTORY_KEY
 from failures.pages.protocols import protocols_url
 from insights.models import FailureDay, InsightTable, PipelineRun, RetentionPlan
-from insights.pages.charts import Bar, bar_chart
 from insights.pages.panel import in_day
 from insights.pages.run import run_facts
 from insights.pages.tables import SPECS, Cells, Spec
@@ -102,18 +104,24 @@ def _days_chart() -> SafeString | None:
     made_up = dict(
         rows.filter(setting_key=HISTORY_KEY).values_list("day").order_by("day").annotate(Sum("count")),
     )
-    bars = []
+    labels, real, never, urls, notes = [], [], [], [], []
     for offset in range(DAYS):
         day = first + timedelta(days=offset)
-        count, never = sums.get(day, 0), made_up.get(day, 0)
+        count, simulated = sums.get(day, 0), made_up.get(day, 0)
         text = ngettext("%(day)s: %(n)s failure", "%(day)s: %(n)s failures", count)
         about = text % {"day": date_format(day, "DATE_FORMAT"), "n": number(count)}
-        if never:
+        if simulated:
             text = _("%(day)s (including %(n)s from demo data)")
-            about = text % {"day": about, "n": number(never)}
-        url = protocols_url(**in_day(day)) if count else ""
-        bars.append(Bar(date_format(day, "j M"), count, about, url, never))
-    return bar_chart(bars, _("Failures by day"))
+            about = text % {"day": about, "n": number(simulated)}
+        labels.append((date_format(day, "j M"), None))
+        real.append(count - simulated)
+        never.append(simulated)
+        urls.append(protocols_url(**in_day(day)) if count else "")
+        notes.append(about)
+    curves = [Curve(_("Failures"), real, Kind.BARS, "bad", urls)]
+    if any(never):
+        curves.append(Curve(_("Demo data"), never, Kind.BARS, "warn"))
+    return draw(Chart("failures-by-day", _("Failures by day"), by_label(labels), curves, notes=notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +150,19 @@ def _plan_chart() -> SafeString | None:
     rows = list(RetentionPlan.objects.filter(setting_key="").order_by("day")[:DAYS])
     if not any(row.rows_going for row in rows):
         return None
-    bars = []
+    notes = []
     for row in rows:
         text = ngettext(
             "%(day)s: %(n)s row to delete (%(size)s)",
             "%(day)s: %(n)s rows to delete (%(size)s)",
             row.rows_going,
         )
-        about = text % {
-            "day": date_format(row.day, "DATE_FORMAT"),
-            "n": number(row.rows_going),
-            "size": size(row.bytes_going),
-        }
-        bars.append(Bar(date_format(row.day, "j M"), row.rows_going, about, link("retention")))
-    return bar_chart(bars, _("Upcoming deletions"), calm=True)
+        day = date_format(row.day, "DATE_FORMAT")
+        notes.append(text % {"day": day, "n": number(row.rows_going), "size": size(row.bytes_going)})
+    axis = by_label([(date_format(row.day, "j M"), None) for row in rows])
+    going = [row.rows_going for row in rows]
+    deletions = Curve(_("Rows to delete"), going, Kind.BARS, "info", [link("retention")] * len(rows))
+    return draw(Chart("deletions-by-day", _("Upcoming deletions"), axis, [deletions], notes=notes))
 
 
 @require_safe

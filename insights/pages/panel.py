@@ -15,13 +15,15 @@ from django.utils.translation import ngettext, pgettext
 
 from agents.models import LaunchSetting
 from console.ui.amounts import duration, instant, number, size
+from console.ui.charts.chart import draw
+from console.ui.charts.curves import Chart, Curve, Kind
+from console.ui.charts.scales import AMOUNT, by_label
 from console.ui.page import Panel, link
 from console.ui.text import visible_html
 from contract.names import HISTORY_KEY
 from failures.error_groups.queries import fingerprint_url
 from failures.pages.protocols import protocols_url
 from insights.models import ActivationHealth, BreakerSuggestion
-from insights.pages.charts import Bar, bar_chart
 from insights.pages.run import VIEW
 from insights.runs.queries import computed
 
@@ -172,21 +174,21 @@ def _sentence(figures: Any) -> str:
     return text % {"n": number(trips), "saved": number(saved), "false": number(false)}
 
 
-def _chart(health: list[ActivationHealth]) -> Any:
-    bars = []
+def _chart(health: list[ActivationHealth]) -> SafeString:
+    """Temporary failures beside the others."""
+    labels, lasting, temporary, notes = [], [], [], []
     for row in health:
         value = row.failures_per_1000 or 0.0
-        when = instant(row.started_at)
-        about = _("%(at)s · failures per 1,000 deliveries: %(n)s") % {"at": when, "n": number(value, 1)}
+        about = _("%(at)s · failures per 1,000 deliveries: %(n)s")
+        notes.append(about % {"at": instant(row.started_at), "n": number(value, 1)})
+        labels.append((date_format(timezone.localtime(row.started_at), "j M"), row.started_at))
         part = value * (row.temporary_share or 0.0)
-        bars.append(
-            Bar(
-                date_format(timezone.localtime(row.started_at), "j M"),
-                value,
-                about,
-                link("activation", row.activation),
-                part,
-                row.started_at,
-            )
-        )
-    return bar_chart(bars, _("Failures per 1,000 deliveries, by activation"))
+        lasting.append(value - part)
+        temporary.append(part)
+    urls = [link("activation", row.activation) for row in health]
+    curves = [
+        Curve(_("Failures"), lasting, Kind.BARS, "bad", urls),
+        Curve(_("Temporary"), temporary, Kind.BARS, "warn"),
+    ]
+    title = _("Failures per 1,000 deliveries, by activation")
+    return draw(Chart("failures-by-activation", title, by_label(labels), curves, AMOUNT, notes=notes))

@@ -12,6 +12,7 @@ from dlq import rights
 from failures.pages import fingerprints, protocols
 from insights.pages import run
 from ma_site.pages import health, overview
+from metrics.pages import timeline
 from retention import pages as retention
 
 
@@ -101,7 +102,13 @@ NAVIGATION = (
         key="name",
         go="v",
     ),
-    Tab("insights", _("Insights"), "admin:insights", run.VIEW, go="i"),
+    TabGroup(
+        _("Insights"),
+        (
+            Tab("timeline", _("Timeline"), "admin:timeline", timeline.VIEW, go="w"),
+            Tab("insights", pgettext_lazy("a tab", "Trends"), "admin:insights", run.VIEW, go="i"),
+        ),
+    ),
     TabGroup(
         _("System"),
         (

@@ -19,7 +19,7 @@ from alerts.pages.alerts import VIEW as SEE_ALERTS
 from alerts.pages.alerts import badge as open_alerts_badge
 from console.lists.columns import NUMBER, address_of
 from console.lists.keyset import counted
-from console.ui.page import Text, all_tabs, navigation_for, needs, page
+from console.ui.page import Text, all_tabs, navigation_for, needs, page, refreshes_another
 from dlq.models import DeadLetter, LetterState
 from dlq.queues.queries import QueueRow, queue_rows, unknown_row
 from dlq.search.visibility import SEE_ALL as SEE_LETTERS
@@ -29,7 +29,8 @@ from ma_site.demo import DEMO_PREFIX
 from ma_site.demo import POOL as DEMO_POOL
 from ma_site.pages.attention import needs_of
 from ma_site.pages.health import quick_parts
-from ma_site.pages.table import OFF, SettingRow, setting_rows, settings_listing
+from ma_site.pages.table import OFF, SettingRow, setting_rows, settings_listing, with_curves
+from metrics.pages.panels import CURVES, installation_charts
 
 VIEW = "agents.view_launchsetting"
 NEW = timedelta(hours=1)
@@ -51,7 +52,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
         else []
     )
     wanted = needs_of(request, rows, dead, servers, quick_parts(now), now)
-    listed = settings_listing(request, rows)
+    listed = with_curves(settings_listing(request, rows), now)
     most = MOST_OF_ALL if request.GET.get("needs") == "all" else MOST
     return page(
         request,
@@ -74,6 +75,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
         waiting=number_waiting(request),
         may_add=may_anywhere(request.user, "add"),
         tour=_tour(request.user),
+        curves=None if refreshes_another(request, CURVES) else installation_charts(request, now),
     )
 
 
@@ -129,7 +131,8 @@ GROUPS = ("on", "problem", "off", *OFF)
 def setting_list(request: HttpRequest) -> HttpResponseBase:
     chosen = request.GET.get("state", "")
     chosen = chosen if chosen in GROUPS else ""
-    every = setting_rows(timezone.now(), request.user)
+    now = timezone.now()
+    every = setting_rows(now, request.user)
     labels = {
         "on": _("healthy"),
         "problem": _("failing"),
@@ -144,7 +147,8 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         for group in GROUPS
         if counts[group] or group == chosen or group not in OFF
     ]
-    listed = settings_listing(request, (row for row in every if not chosen or row.is_in(chosen)))
+    found = settings_listing(request, (row for row in every if not chosen or row.is_in(chosen)))
+    listed = with_curves(found, now)
     return page(
         request,
         "ma_site/settings.html",

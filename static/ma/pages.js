@@ -27,18 +27,71 @@
         });
     }
 
-    // A bar of a chart: its title and its name hold the time as the server wrote it, its label the day.
-    function localBars(scope) {
+    // Of charts: titles and names hold the time as the server wrote it; what is below the axis says the part of it that
+    // its form names.
+    function localCharts(scope) {
         scope.querySelectorAll("svg [data-instant]").forEach(function (element) {
             const instant = new Date(element.dataset.instant), before = element.dataset.written;
             if (isNaN(instant)) return;
-            const local = written(instant), title = element.querySelector("title"), link = element.closest("a");
+            const local = written(instant), title = element.querySelector("title");
+            if (element.tagName === "text") { element.textContent = shortly(instant, element.dataset.form, local); return; }
             if (title) title.textContent = title.textContent.replace(before, local);
-            if (link) link.setAttribute("aria-label", link.getAttribute("aria-label").replace(before, local));
-            if (element.tagName === "text") element.textContent = local.split(" ").slice(0, 2).join(" ");
+            [element.closest("[aria-label]:not(svg)")].forEach(function (named) {
+                if (named) named.setAttribute("aria-label", named.getAttribute("aria-label").replace(before, local));
+            });
             element.dataset.written = local;
         });
     }
+
+    function shortly(instant, form, local) {
+        const [day, month, year] = local.replace(",", "").split(" ");
+        const clock = instant.toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit"});
+        if (form === "year") return year;
+        if (form === "month") return month + " " + year;
+        if (form === "day" || clock === "00:00") return day + " " + month;
+        return form === "moment" ? day + " " + month + " " + clock : clock;
+    }
+
+    // The values of one place of a chart, as its table has them: by the pointer, or by the arrow keys.
+    function readChart(figure, index) {
+        const rows = figure.querySelectorAll("tbody tr"), plot = figure.querySelector(".plot");
+        let line = plot.querySelector(".cross"), said = figure.querySelector(".read");
+        if (!rows.length) return;
+        index = Math.max(0, Math.min(rows.length - 1, index));
+        if (!line) {
+            line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+            line.setAttribute("class", "cross");
+            plot.prepend(line);
+        }
+        const at = (100 * (index + 0.5) / rows.length).toFixed(2) + "%";
+        Object.entries({x1: at, x2: at, y1: 0, y2: plot.height.baseVal.value - 20}).forEach(function ([name, value]) { line.setAttribute(name, value); });
+        if (!said) {
+            said = document.createElement("p");
+            said.className = "read";
+            said.setAttribute("role", "status");
+            plot.after(said);
+        }
+        const heads = [...figure.querySelectorAll("thead th")].map(function (each) { return each.textContent; });
+        const cells = [...rows[index].children].map(function (each) { return each.textContent; });
+        said.textContent = cells.map(function (each, column) { return column ? heads[column] + " " + each : each; }).join(" · ");
+        figure.dataset.at = index;
+    }
+
+    document.addEventListener("pointermove", function (event) {
+        const plot = event.target.closest && event.target.closest("[data-chart] .plot");
+        if (!plot) return;
+        const figure = plot.closest("[data-chart]"), style = getComputedStyle(plot), box = plot.getBoundingClientRect();
+        const left = box.left + parseFloat(style.paddingLeft), width = box.width - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+        readChart(figure, Math.floor(figure.querySelectorAll("tbody tr").length * (event.clientX - left) / width));
+    });
+    document.addEventListener("keydown", function (event) {
+        const plot = event.target.matches && event.target.matches("[data-chart] .plot") ? event.target : null;
+        const steps = {ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e6, End: 1e6};
+        if (!plot || !(event.key in steps)) return;
+        event.preventDefault();
+        const figure = plot.closest("[data-chart]"), rows = figure.querySelectorAll("tbody tr").length;
+        readChart(figure, (figure.dataset.at === undefined ? rows : Number(figure.dataset.at)) + steps[event.key]);
+    });
 
     function showPause() {
         document.querySelectorAll("[data-pause]").forEach(function (button) {
@@ -121,9 +174,19 @@
         });
     }
 
+    // What somebody unfolded stays so when its part of the page is refreshed.
+    let unfolded = [];
+    document.addEventListener("htmx:beforeSwap", function () {
+        unfolded = [...document.querySelectorAll("details[data-kept][open]")].map(function (each) { return each.dataset.kept; });
+    });
+    document.addEventListener("htmx:afterSwap", function () {
+        document.querySelectorAll("details[data-kept]").forEach(function (each) { if (unfolded.includes(each.dataset.kept)) each.open = true; });
+    });
+
     function prepare() {
         localTimes(document);
-        localBars(document);
+        localCharts(document);
+        document.querySelectorAll("[data-chart] .plot").forEach(function (plot) { plot.tabIndex = 0; });
         showPause();
         reachable();
         document.querySelectorAll("form:has([data-only-with], [data-only-without])").forEach(showOnlyWith);

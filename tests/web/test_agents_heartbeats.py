@@ -1,5 +1,6 @@
 """What a KMA's heartbeat does."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -8,8 +9,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agents.heartbeat import heartbeats
 from agents.heartbeat.heartbeats import WrongServer, accept_heartbeat
-from agents.models import LaunchSetting, OfferedAgent, Pool, Run, RunPhase, Server
+from agents.models import LaunchSetting, OfferedAgent, Pool, Run, RunPhase, Server, StateChange
+from agents.pages.history import sentence
 from agents.settings.enable import disable_setting, enable_setting
 from console.reasons import NO_REASON, said
 from contract import wire
@@ -317,3 +320,40 @@ def test_a_flood_of_problems_is_kept_within_bounds(setting: LaunchSetting, serve
 
     server.refresh_from_db()
     assert (len(Run.objects.get().problems), len(server.problems)) == (5, 20)
+
+
+# -- versions ------------------------------------------------------------------------------------------------
+
+
+def versions(server: Server) -> list[tuple[str, str, str]]:
+    rows = StateChange.objects.filter(server=server, what="version").order_by("pk")
+    return [(str(row.reason), row.old, row.new) for row in rows]
+
+
+def offering(version: str, kma: str = "1.0") -> Heartbeat:
+    sent = heartbeat("srv-1", agents=("demo.orders",))
+    return replace(sent, kma_version=kma, agents=(replace(sent.agents[0], version=version),))
+
+
+def test_a_new_version_of_an_agent_or_of_the_kma_is_in_the_history_and_a_first_one_is_not(
+    server: Server,
+) -> None:
+    accept_heartbeat(server, offering("1.3"), NOW)
+    assert versions(server) == []
+
+    for version in ("1.4", "1.4"):
+        accept_heartbeat(server, offering(version), NOW)
+    accept_heartbeat(server, offering("1.4", kma="1.1"), NOW)
+
+    assert versions(server) == [("agent demo.orders", "1.3", "1.4"), ("KMA", "1.0", "1.1")]
+    [history] = StateChange.objects.filter(reason__params__agent="demo.orders")
+    assert sentence(history) == "Version: 1.3 → 1.4"
+
+
+def test_a_server_that_changes_versions_all_the_time_fills_nothing(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeats, "MOST_VERSIONS", 3)
+    for number in range(8):
+        accept_heartbeat(server, offering(f"1.{number}"), NOW + timedelta(seconds=number))
+    assert [new for _reason, _old, new in versions(server)] == ["1.5", "1.6", "1.7"]

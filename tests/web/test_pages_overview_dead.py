@@ -14,7 +14,6 @@ from agents.provisioning import queue_counts as figures
 from agents.provisioning.queue_counts import QueueFigures
 from broker.port import ManagementFailed
 from console.operations.operation import perform
-from console.ui.amounts import HEIGHT, spark
 from dlq.annotations import MuteLetters, Take
 from dlq.models import DeadLetter, KnownFault, LetterQueue, LetterState, Taking
 from dlq.queues import queries as hours
@@ -49,7 +48,9 @@ def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(
     assert f"+{dead}" in page.text and "operator" in page.text and "1 known error" in page.text
     assert "disabled by breaker" in page.text and "catching up" in page.text
     sparks = [
-        attributes for tag, attributes in page.found if tag == "svg" and attributes.get("class") == "spark"
+        attributes
+        for tag, attributes in page.found
+        if tag == "svg" and attributes.get("class") == "spark bad"
     ]
     assert any(
         "dead-lettered in the last 24 hours, peak:" in (attributes["aria-label"] or "")
@@ -133,16 +134,6 @@ def test_an_hour_that_is_over_is_counted_once_and_never_more_than_fits(
 
     assert len(first) == len(second) == 1
     assert (first[0]["sql"].count(QUEUE), second[0]["sql"].count(QUEUE)) == (hours.HOURS, 1)
-
-
-def test_a_sparkline_shows_what_is_little_beside_what_is_much() -> None:
-    found = spark([0, 1, 1000])
-
-    assert [(bar.x, bar.height, bar.now) for bar in found.bars] == [(4, 2, False), (8, HEIGHT, True)]
-    assert found.drawn == (
-        '<rect x="4" y="18" width="3" height="2"/><rect x="8" y="0" width="3" height="20" class="now"/>'
-    )
-    assert spark([]).bars == [] and spark([0, 0]).most == 0
 
 
 def test_many_settings_with_letters_take_hardly_more_queries_than_few(

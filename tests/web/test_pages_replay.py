@@ -10,6 +10,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
 from dlq.models import ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice
+from dlq.pages.replay import progress
 from dlq.reasons import FAILING
 from dlq.replay import text as replay_text
 from tests.web.factories import World
@@ -276,3 +277,56 @@ def test_what_is_left_is_known_while_letters_are_still_written_down(world: World
     assert replay_text.to_move(job, counts) == 890
     job.planned_at = timezone.now()
     assert replay_text.to_move(job, counts) == 50
+
+
+# -- how far it came, over time ------------------------------------------------------------------------------
+
+
+def test_its_progress_is_a_curve_of_what_had_left(world: World, job: ReplayJob) -> None:
+    client, now = signed_in(world, "viewer"), timezone.now().replace(microsecond=0)
+    assert "Progress over time" not in looked_at(client, f"/replays/{job.pk}/").text
+    for number, (seconds, left) in enumerate(((9, 100), (7, 50), (7, 0), (4, None))):
+        at = now - timedelta(seconds=seconds)
+        ReplaySlice.objects.create(
+            job=job, number=number, first_letter_id=1, last_letter_id=2, size=100, state="checked", moved=90,
+            left=left, planned_at=at, checked_at=at,
+        )  # fmt: skip
+    page = looked_at(client, f"/replays/{job.pk}/")
+    assert "Progress over time" in page.text and "last 240, highest 240" in page.text
+    rows = [text for text in page.text.split("Values as a table")[1].split() if text.isdecimal()]
+    assert [text for text in rows if text in ("100", "150", "240")] == [
+        "100",
+        "100",
+        "150",
+        "150",
+        "150",
+        "240",
+    ]
+
+
+def test_its_curve_is_drawn_when_it_is_asked_for_alone(world: World, job: ReplayJob) -> None:
+    at = timezone.now()
+    ReplaySlice.objects.create(
+        job=job, number=0, first_letter_id=1, last_letter_id=2, size=9, state="checked", left=9, checked_at=at
+    )
+    client = signed_in(world, "viewer")
+
+    def html(target: str) -> str:
+        return client.get(f"/replays/{job.pk}/", headers={"hx-target": target}).content.decode()
+
+    assert "<figure" not in html("live") and 'id="progress-over-time" hx-preserve="true"' in html("live")
+    assert "<figure" in html("progress-over-time")
+
+
+@pytest.mark.parametrize(("days", "points"), [(0, 1), (0.1, 145), (6, 145), (300, 301), (2100, 301)])
+def test_its_curve_has_few_points_however_long_it_takes(
+    world: World, job: ReplayJob, days: float, points: int
+) -> None:
+    at = timezone.now().replace(hour=1, minute=0, second=0, microsecond=0)
+    for number, instant in enumerate((at, at + timedelta(days=days))):
+        ReplaySlice.objects.create(
+            job=job, number=number, first_letter_id=1, last_letter_id=2, size=9, state="checked", left=9,
+            checked_at=instant,
+        )  # fmt: skip
+    drawn = progress(job)
+    assert drawn.count('<th scope="row">') == points

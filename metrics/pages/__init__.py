@@ -1,0 +1,1 @@
+"""Shows figures as charts on the pages of apps below, and the timeline."""
