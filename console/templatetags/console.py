@@ -65,6 +65,12 @@ def at(instant: datetime | None) -> SafeString | str:
 
 
 @register.simple_tag
+def age_or_time(instant: datetime | None, refreshed: bool) -> SafeString | str:
+    """An age where the page is refreshed; nobody corrects one on a page that is left alone."""
+    return ago_tag(instant) if refreshed else at(instant)
+
+
+@register.simple_tag
 def now_here() -> SafeString | str:
     return at(timezone.now())
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import floor, log10
 from typing import Any
 
 from django.db.models import Sum
@@ -30,7 +31,8 @@ SHOWN = 40
 @dataclass(frozen=True, slots=True)
 class DifferenceRow:
     """`alike`: what tells the kind; `merged`: how many others belong to it; `before_url`, `after_url`: the
-    protocols, empty where they are of several fingerprints or there are none."""
+    protocols, empty where they are of several fingerprints or there are none; `before_share`, `after_share`:
+    what is compared, empty where attempts are unknown."""
 
     difference: Difference
     alike: Alike
@@ -41,6 +43,8 @@ class DifferenceRow:
     tone: str
     before_url: str
     after_url: str
+    before_share: str
+    after_share: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,15 @@ class Work:
         """Of the attempts, temporary failures aside."""
         share = 100 * self.failed / self.attempts if self.attempts else 0.0
         return f"{number(share, 1)}\N{NO-BREAK SPACE}%"
+
+
+def share_of(failures: int, attempts: int) -> str:
+    """Two digits, however rare they are."""
+    if not attempts:
+        return ""
+    share = 100 * failures / attempts
+    decimals = max(0, 1 - floor(log10(share))) if share else 0
+    return f"{number(share, decimals)}\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +190,19 @@ def difference_between(before: Activation, after: Activation, most: int) -> Acti
         kinds[heads[fingerprint]].append(alike)
     words = {
         Change.NEW: (_("new"), "bad"),
-        Change.MORE: (_("more"), "warn"),
+        Change.MORE: (_("more often"), "warn"),
         Change.GONE: (_("gone"), "ok"),
-        Change.FEWER: (_("fewer"), "ok"),
+        Change.FEWER: (_("less often"), "ok"),
         Change.SAME: (_("unchanged"), ""),
     }
     compared = before.launched_with is not None and after.launched_with is not None
     changed = launch.changes(before.launched_with or {}, after.launched_with or {}) if compared else []
     return ActivationDifference(
         work,
-        [_row(one, kinds[one.fingerprint], known, words[one.change], before, after) for one in found[:most]],
+        [
+            _row(one, kinds[one.fingerprint], known, words[one.change], (before, work[0]), (after, work[1]))
+            for one in found[:most]
+        ],
         max(0, len(found) - most),
         compared,
         changed,
@@ -199,8 +215,8 @@ def _row(
     kinds: list[Alike],
     known: Mapping[str, KnownError],
     word: tuple[str, str],
-    before: Activation,
-    after: Activation,
+    before: tuple[Activation, Work],
+    after: tuple[Activation, Work],
 ) -> DifferenceRow:
     alike = next((each for each in kinds if each.fingerprint == one.fingerprint), kinds[0])
     single = len(kinds) == 1
@@ -217,8 +233,10 @@ def _row(
         known.get(one.fingerprint),
         fingerprint_url(one.fingerprint),
         *word,
-        protocols(before, one.before),
-        protocols(after, one.after),
+        protocols(before[0], one.before),
+        protocols(after[0], one.after),
+        share_of(one.before, before[1].attempts),
+        share_of(one.after, after[1].attempts),
     )
 
 

@@ -56,6 +56,11 @@
         const kind = form.querySelector("[data-kind]");
         form.dataset.kind = kind ? kind.dataset.kind : "message";
         form.addEventListener("change", function () { follow(form); });
+        // What was made or changed in another window only jQuery is told of; this form and its preview listen to the browser.
+        django.jQuery(form).on("change", ".related-widget-wrapper select", function (event) {
+            const chosen = event.target === this || event.target.selected;
+            if (!event.originalEvent && chosen) this.dispatchEvent(new Event("change", {bubbles: true}));
+        });
         follow(form);
     });
 })();

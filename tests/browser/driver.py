@@ -97,6 +97,14 @@ class Browser:
     def url(self) -> str:
         return str(self._call("GET", f"{self._session}/url"))
 
+    def windows(self) -> list[str]:
+        found: list[str] = self._call("GET", f"{self._session}/window/handles")
+        return found
+
+    def go_to(self, window: str) -> None:
+        """All that is asked afterwards is asked of this window."""
+        self._call("POST", f"{self._session}/window", {"handle": window})
+
     def cookie(self, name: str, value: str) -> None:
         """For the site of the page that is open."""
         self._call("POST", f"{self._session}/cookie", {"cookie": {"name": name, "value": value, "path": "/"}})

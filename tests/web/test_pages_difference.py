@@ -6,7 +6,9 @@ import pytest
 from django.utils import timezone
 
 from agents.models import Activation, ActivationState, Run
-from failures.pages.difference import Work, work_of
+from failures.error_groups.rollup import fold_all
+from failures.models import FailureGroup
+from failures.pages.difference import Work, share_of, work_of
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 
@@ -77,3 +79,48 @@ def test_the_figures_of_both_are_side_by_side_and_lead_to_their_failures(world: 
     )
     for activation in (before, after):
         assert f"/protocols/?activation={activation.pk}&temporary=false" in page.links()
+
+
+@pytest.mark.parametrize(
+    ("failures", "attempts", "said"),
+    [
+        (22, 1000, "2.2\N{NO-BREAK SPACE}%"),
+        (72, 10_000, "0.72\N{NO-BREAK SPACE}%"),
+        (500, 1000, "50\N{NO-BREAK SPACE}%"),
+        (1, 3_000_000, "0.000033\N{NO-BREAK SPACE}%"),
+        (0, 1000, "0\N{NO-BREAK SPACE}%"),
+        (7, 0, ""),
+    ],
+)
+def test_a_share_of_attempts_has_two_digits_and_is_not_said_where_they_are_unknown(
+    failures: int, attempts: int, said: str
+) -> None:
+    assert share_of(failures, attempts) == said
+
+
+def test_a_kind_that_failed_more_in_number_and_less_often_says_the_shares_that_are_compared(
+    world: World,
+) -> None:
+    """22 of 1,000 attempts, then 72 of 10,000."""
+    before, now = world.activations[KEY], timezone.now()
+    Activation.objects.filter(pk=before.pk).update(
+        state=ActivationState.SUCCEEDED, started_at=now - timedelta(hours=1), ended_at=now, number=1
+    )
+    after = Activation.objects.create(
+        setting=before.setting, number=2, state=ActivationState.RUNNING, started_at=now
+    )
+    first = before.runs.order_by("pk")[0]
+    Run.objects.filter(activation=before).update(handled=0, failed=0, temporary=0)
+    Run.objects.filter(pk=first.pk).update(handled=978, failed=22)
+    Run.objects.create(activation=after, server=first.server, epoch=1, handled=9_928, failed=72)
+    fold_all(now)
+    row = FailureGroup.objects.filter(activation_uuid=before.pk)[0]
+    FailureGroup.objects.filter(activation_uuid=before.pk).exclude(pk=row.pk).delete()
+    FailureGroup.objects.filter(pk=row.pk).update(count=22)
+    row.pk, row.activation_uuid, row.count = None, after.pk, 72
+    row.save(force_insert=True)
+
+    text = looked_at(signed_in(world, "viewer"), f"/activations/{after.pk}/").text
+
+    assert "less often 22 2.2 % 72 0.72 %" in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "compare shares of attempts" in text

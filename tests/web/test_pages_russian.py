@@ -35,7 +35,7 @@ SAME = {
     "Dups-OK",
     "Heartbeat",
     "“%(text)s”",
-    ", ± %(percent)s %%",
+    ", ± %(percent)s%%",
 }
 
 
