@@ -23,7 +23,7 @@ from ma_site.pages.glossary import glossary
 from ma_site.pages.health import health_page
 from ma_site.pages.navigation import NAVIGATION
 from ma_site.pages.search import search
-from ma_site.scrape.page import metrics
+from ma_site.scrape.page import metrics as scraped
 
 
 def register() -> None:
@@ -68,7 +68,7 @@ register_pages()
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/", health, name="health"),
     # As Prometheus asks by itself: without a slash.
-    path("metrics", metrics, name="metrics"),
+    path("metrics", scraped, name="metrics"),
     path("favicon.ico", favicon),
     path("i18n/", include("django.conf.urls.i18n")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),

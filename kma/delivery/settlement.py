@@ -86,7 +86,7 @@ class DeliverySettler:
     def tell(self, work: InFlight, handled: HandlingResult, began: float) -> None:
         """A handling that began then (seconds since 1970) is over."""
         if self.trace is not None:
-            self.trace(traced(self._facts, work, handled, began, time.time()))
+            self.trace(traced(self.facts, work, handled, began, time.time()))
 
     def outgoing(self, work: InFlight, sends: Iterable[tuple[str, bytes]]) -> list[Outgoing]:
         """What the agent sent while it handled this message."""

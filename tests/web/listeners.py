@@ -56,7 +56,9 @@ def listening_hook() -> Iterator[Hook]:
 
         def do_GET(self) -> None:
             hook.heard.append((self.path, dict(self.headers), b""))
-            self.send_response(hook.answers.pop(0) if hook.answers else 200)
+            answer = hook.answers.pop(0) if hook.answers else 200
+            assert isinstance(answer, int)
+            self.send_response(answer)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
