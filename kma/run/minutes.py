@@ -17,7 +17,8 @@ from kma.spool.minute import CountedEnd, OpenMinute, resident_bytes
 from kma.spool.records import New, Spool
 
 MINUTE = 60.0
-_LOOK_SECONDS = 10.0  # between two looks at the memory
+LOOK_SECONDS = 10.0  # between two looks at the memory
+FIRST_LOOK_SECONDS = 2.0  # when children have started: before that they are smaller than ever after
 _STORE_PAUSE = 1.0  # seconds before a failed write to the spool is tried again
 
 Clock = Callable[[], float]
@@ -60,7 +61,7 @@ class RunMinutes:
         self._waits_since: float | None = None
         self._again_at = 0.0
         self._opened()
-        self._look_at = self._steady()
+        self._look_at = self._since + FIRST_LOOK_SECONDS
 
     def count(self, ends: Sequence[CountedEnd]) -> None:
         """Handlings that are over: before anything follows from them, and before their slots are free."""
@@ -75,7 +76,7 @@ class RunMinutes:
         if waits or self._waits_since is not None:
             self._wait(steady, waits=waits)
         if steady >= self._look_at:
-            self._look_at = steady + _LOOK_SECONDS
+            self._look_at = steady + LOOK_SECONDS
             self._minute.saw(children=sum(map(resident_bytes, processes())))
         if now >= self._end or now < self._began:
             self._turn(steady, now)

@@ -14,6 +14,7 @@ from contract.histogram import unpacked
 from contract.messages import Mode
 from contract.records import MinuteFigures
 from contract.wire import load
+from kma.run import minutes
 from tests.kma.conftest import Make
 from tests.kma.fakes import FIGURES, Stage, eventually, message
 from tests.kma.standalone.standalone_stage import StandaloneStage
@@ -92,7 +93,14 @@ def test_each_attempt_that_began_is_counted_once(
     assert sum(unpacked(told.critical).values()) == 26 and told.no_timestamp == told.before_sent == 0
     assert told.busy_seconds >= 0.1 and told.bytes > sum(map(len, scripts))
     assert told.concurrency == begins["concurrency"] or fields
-    assert told.children_bytes > 5_000_000
+
+
+def test_the_memory_of_all_children_is_told(stage: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minutes, "FIRST_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(minutes, "LOOK_SECONDS", 0.01)
+    one = stage([message({"do": "sleep", "seconds": 0.5})] * 4, concurrency=2)
+    one.settled(4)
+    assert over(one).children_bytes > 20_000_000
 
 
 def test_a_handling_is_counted_by_its_own_end_where_its_delivery_goes_on(stage: Make, tmp_path: Path) -> None:

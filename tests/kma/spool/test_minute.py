@@ -462,7 +462,7 @@ def test_the_memory_of_the_processes_is_looked_at_every_ten_seconds(hours: Hours
         hours.minutes.step(processes)
         hours.steady[0] += 1
         hours.wall[0] += 1
-    assert looks == [1000.0, 1010.0, 1020.0]
+    assert looks == [1002.0, 1012.0, 1022.0]
     hours.handle()
     assert hours.minutes.finish()
     (found,) = contents(hours.spool, FIGURES)
