@@ -19,6 +19,7 @@ REASONS = {
     "agents/state_history.py": SEAM,
     "agents/isolation.py": SEAM,
     "alerts/queries.py": "the lists of alerts, for the page and REST",
+    "alerts/metrics_hooks.py": "what a hook of metrics asks for",
     "console/client_address.py": EARLY,
     "console/jobs/crash.py": "a place of its own, which tests replace",
     "console/operations/refusals.py": SEAM,
