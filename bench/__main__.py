@@ -6,12 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import Line, archive, consume, dlq, modes, pages, pipeline, protocols, sizes, trip
+from bench import Line, archive, consume, dlq, metrics, modes, pages, pipeline, protocols, sizes, trip
 
 BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Line]]] = {
     "archive": archive.run,
     "consume": consume.run,
     "dlq": dlq.run,
+    "metrics": metrics.run,
     "modes": modes.run,
     "pages": pages.run,
     "pipeline": pipeline.run,

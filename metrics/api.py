@@ -34,7 +34,7 @@ class SeriesQuery(QuerySerializer):
 
 
 class QuantilesSerializer(serializers.Serializer[Any]):
-    """Seconds within which 50, 95 and 99 % of the durations lie, off by up to 9.1 %. Null: no durations."""
+    """Percentiles of durations in seconds, exact to 9.1 %. Null: no durations."""
 
     p50 = serializers.FloatField(allow_null=True)
     p95 = serializers.FloatField(allow_null=True)

@@ -5,14 +5,14 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
-from contract.histogram import packed, unpacked
+from contract.histogram import unpacked
 from contract.records import MinuteFigures
 from contract.wire import ContractError
 from failures.intake.kinds.record_kind import BatchContext, Item, RecordKind, StoreResult
 from failures.intake.rows import insert_each
 from failures.intake.sanitize import whole
 from metrics.models import Minute, Scope
-from metrics.rules import COUNTS, believed, minute_of
+from metrics.rules import COUNTS, as_text, believed, minute_of
 
 # Of one record: a thousand times what a server can do in a year, and sums of any number fit a column.
 MOST_COUNT, MOST_BYTES, MOST_SECONDS, MOST_AT_ONCE = 10**11, 10**16, 1e12, 10**6
@@ -85,7 +85,7 @@ def _histogram(text: str, path: str) -> str:
         found = None
     if found is None or any(number > MOST_COUNT for number in found.values()):
         raise ContractError(path, "is no histogram")
-    return packed(found)
+    return as_text(found)
 
 
 def key_for(setting: int | None, server: int | None) -> str:

@@ -41,7 +41,7 @@ class Scope(models.Model):
 
 
 class Sums(models.Model):
-    """Columns of `metrics.rules.Figures`. Histograms as text: `contract.histogram.packed`."""
+    """Columns of `metrics.rules.Figures`. Histograms as text: `metrics.rules.as_text`."""
 
     succeeded = models.BigIntegerField(default=0)
     failed = models.BigIntegerField(default=0)

@@ -10,7 +10,6 @@ from typing import Any
 from django.db.models import Max, Q, Sum
 
 from console.database.statements import JoinedTexts
-from contract.histogram import unpacked
 from metrics.intake import key_for
 from metrics.models import GAUGES, HourMinutes, Minute, Scope, key_of
 from metrics.rollup import TABLES, is_pair, shares_of
@@ -23,9 +22,11 @@ from metrics.rules import (
     SECONDS,
     Axis,
     Figures,
+    add_text,
     axis,
     cover,
     instant,
+    of_text,
     unpack_minutes,
 )
 
@@ -145,18 +146,13 @@ def _add_rows(found: _Places, scopes: Sequence[Scope], on: Axis, histograms: boo
     step, plain = on.step // on.unit, len(FIGURES) - 2
     for scope, span, *values in rows.order_by("key").values_list("scope_id", "span", *names, *GAUGES):
         place = found[scope][span // step * step * on.unit]
-        texts = values[plain : len(names)]
-        place.figures.add(_figures(values[:plain], texts))
+        place.figures.add(Figures(*values[:plain]))
+        if histograms:
+            add_text(place.figures.processing, values[plain])
+            add_text(place.figures.critical, values[plain + 1])
         for name, value in zip(GAUGES, values[len(names) :], strict=True):
             if value is not None:
                 place.gauges[name] = value
-
-
-def _figures(plain: Iterable[int | float], texts: Sequence[str]) -> Figures:
-    known = Figures(*plain)  # type: ignore[arg-type]
-    if texts:
-        known.processing, known.critical = map(unpacked, texts)
-    return known
 
 
 def _within(scopes: Sequence[Scope], begin: int, over: int) -> Q:
@@ -250,14 +246,5 @@ def _sum(
         for row in grouped.annotate(most=Max("children_bytes"), **numbers, **texts):
             values: dict[str, Any] = {name: int(row[f"sum_{name}"]) for name in COUNTS}
             values |= {name: row[f"sum_{name}"] for name in SECONDS}
-            values |= {name.removeprefix("all_"): _of_texts(row[name]) for name in texts}
+            values |= {name.removeprefix("all_"): of_text(row[name]) for name in texts}
             sums[row["scope_id"]].add(Figures(children_bytes=row["most"], **values))
-
-
-def _of_texts(joined: str) -> dict[int, int]:
-    """Returns the sum of histograms as text, some thousands in a moment."""
-    numbers = list(map(int, joined.replace(":", " ").split()))
-    found: dict[int, int] = {}
-    for bucket, number in zip(numbers[::2], numbers[1::2], strict=True):
-        found[bucket] = found.get(bucket, 0) + number
-    return found

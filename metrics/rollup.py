@@ -18,7 +18,6 @@ from django.db.models import Model, Q
 from console.database import bulk
 from console.database.storage import let_others_write, raw_delete, seconds_alone
 from console.jobs import crash
-from contract.histogram import packed, unpacked
 from metrics.intake import scopes_of
 from metrics.models import (
     Day,
@@ -41,7 +40,9 @@ from metrics.rules import (
     MINUTE,
     MINUTES_KEPT,
     Figures,
+    as_text,
     minute_of,
+    of_text,
     pack_minutes,
     shared,
     unpack_minutes,
@@ -147,12 +148,12 @@ def shares_of(row: Minute) -> Iterator[tuple[int, Figures]]:
 
 def figures_of(row: Sums) -> Figures:
     values = {name: getattr(row, name) for name in FIGURES}
-    return Figures(**{**values, "processing": unpacked(row.processing), "critical": unpacked(row.critical)})
+    return Figures(**{**values, "processing": of_text(row.processing), "critical": of_text(row.critical)})
 
 
 def columns_of(figures: Figures) -> dict[str, Any]:
     values = {name: getattr(figures, name) for name in FIGURES}
-    return {**values, "processing": packed(figures.processing), "critical": packed(figures.critical)}
+    return {**values, "processing": as_text(figures.processing), "critical": as_text(figures.critical)}
 
 
 # -- sums that are added to ----------------------------------------------------------------------------------

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 
-from contract.histogram import packed, unpacked
-
 # Of a span, in minutes.
 MINUTE, HOUR, DAY = 1, 60, 24 * 60
 # How long each is kept, in minutes.
@@ -131,6 +129,42 @@ def believed(
     return occurred_at, occurred_at + min(length, most)
 
 
+# -- histograms as stored text -------------------------------------------------------------------------------
+# `40:3,17,5 60:1`: buckets 40 to 42, and 60. Half of what the wire needs, because durations lie side by side.
+
+# So many empty buckets are written rather than a new beginning.
+_BRIDGED = 2
+
+
+def as_text(histogram: Mapping[int, int]) -> str:
+    runs: list[str] = []
+    following = -1
+    for index in sorted(histogram):
+        if not histogram[index]:
+            continue
+        if runs and index - following <= _BRIDGED:
+            runs[-1] += ",0" * (index - following) + f",{histogram[index]}"
+        else:
+            runs.append(f"{index}:{histogram[index]}")
+        following = index + 1
+    return " ".join(runs)
+
+
+def add_text(into: dict[int, int], text: str) -> None:
+    """Adds what `as_text` wrote, once or several times with blanks between."""
+    for run in text.split():
+        first, _colon, numbers = run.partition(":")
+        for index, number in enumerate(map(int, numbers.split(",")), int(first)):
+            if number:
+                into[index] = into.get(index, 0) + number
+
+
+def of_text(text: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    add_text(found, text)
+    return found
+
+
 # -- minutes of an hour as bytes -----------------------------------------------------------------------------
 
 
@@ -139,8 +173,8 @@ def pack_minutes(minutes: Mapping[int, Figures]) -> bytes:
         [
             minute,
             *(round(value, 3) if isinstance(value, float) else value for value in _values(each)),
-            packed(each.processing),
-            packed(each.critical),
+            as_text(each.processing),
+            as_text(each.critical),
         ]
         for minute, each in sorted(minutes.items())
     ]
@@ -151,7 +185,7 @@ def unpack_minutes(data: bytes) -> dict[int, Figures]:
     found = {}
     for minute, *values, processing, critical in json.loads(zlib.decompress(data)):
         plain = dict(zip(_PLAIN, values, strict=True))
-        found[minute] = Figures(**plain, processing=unpacked(processing), critical=unpacked(critical))
+        found[minute] = Figures(**plain, processing=of_text(processing), critical=of_text(critical))
     return found
 
 

@@ -23,6 +23,7 @@ PACKAGES = (
     "insights",
     "kma",
     "ma_site",
+    "metrics",
     "pipeline",
     "retention",
 )

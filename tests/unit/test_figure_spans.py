@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from contract.histogram import merged
 from metrics.rules import (
     COUNTS,
     DAY,
@@ -18,11 +19,13 @@ from metrics.rules import (
     MINUTES_KEPT,
     MOST_POINTS,
     Figures,
+    as_text,
     axis,
     believed,
     cover,
     instant,
     minute_of,
+    of_text,
     pack_minutes,
     shared,
     unpack_minutes,
@@ -114,6 +117,29 @@ def test_what_cannot_be_is_of_the_moment_of_its_receipt(at: datetime, skew: floa
 def test_nothing_ends_in_the_future() -> None:
     start, end = believed(NOW - AGO, NOW + timedelta(days=3), skew=None, received_at=NOW)
     assert (start, end) == (NOW - AGO, NOW + timedelta(seconds=30))
+
+
+# -- stored text ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("histogram", "text"),
+    [
+        ({}, ""),
+        ({0: 7}, "0:7"),
+        ({42: 5, 40: 3, 41: 17}, "40:3,17,5"),
+        ({40: 3, 43: 1, 47: 2}, "40:3,0,0,1 47:2"),
+        ({40: 3, 41: 0, 127: 1}, "40:3 127:1"),
+    ],
+)
+def test_buckets_side_by_side_are_written_once(histogram: dict[int, int], text: str) -> None:
+    assert as_text(histogram) == text
+    assert of_text(text) == {bucket: number for bucket, number in histogram.items() if number}
+
+
+@given(st.lists(histograms, max_size=4))
+def test_texts_side_by_side_are_their_sum(several: list[dict[int, int]]) -> None:
+    assert of_text(" ".join(map(as_text, several))) == merged(several)
 
 
 # -- bytes ---------------------------------------------------------------------------------------------------
