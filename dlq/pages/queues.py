@@ -1,12 +1,11 @@
 """Dead-letter queues: the overview of all, what the page of a setting shows of its own, and those of others
 that are followed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_safe
@@ -67,7 +66,7 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         "dlq/queues.html",
         title=_("Dead letters"),
         section="dead_letters",
-        rows=[(row, _line(row)) for row in with_facts(listed.rows, now)],
+        rows=[_with_line(row) for row in with_facts(listed.rows, now)],
         listing=listed,
         pages=listed.pages,
         kept=listed.kept,
@@ -85,17 +84,18 @@ def overview(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _line(row: QueueRow) -> SafeString:
-    hours = row.more.line if row.more else ()
-    if not hours:
-        return SafeString("")
+def _with_line(row: QueueRow) -> QueueRow:
+    if row.more is None or not row.more.line:
+        return row
+    hours = row.more.line
     total = sum(hours)
     words = ngettext(
         "%(n)s dead-lettered in the last 24 hours, peak: %(most)s in one hour",
         "%(n)s dead-lettered in the last 24 hours, peak: %(most)s in one hour",
         total,
     )
-    return sparkline(hours, words % {"n": number(total), "most": number(max(hours))})
+    drawn = sparkline(hours, words % {"n": number(total), "most": number(max(hours))})
+    return replace(row, more=replace(row.more, spark=drawn))
 
 
 def _removed() -> list[str]:

@@ -157,7 +157,8 @@ TRIPPED = StateLabel(gettext_lazy("disabled by breaker"), "bad", "off")
 class More:
     """Holds what only the overview tells. `line`: how many in each of the last hours; `new` in the last one,
     as people read it; empty: none. `taken` are the open takings of the setting, `muted` counts its known
-    faults. `trip` is its open trip. `kept`: what the process of the feed counted last."""
+    faults. `trip` is its open trip. `kept`: what the process of the feed counted last. `spark`: the line as
+    its page draws it."""
 
     state: StateLabel
     trip: int | None
@@ -166,6 +167,7 @@ class More:
     taken: Sequence[Taking]
     muted: int
     kept: QueueState | None
+    spark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
