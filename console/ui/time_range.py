@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console.filters import InstantField
-from console.lists.keyset import BEFORE
 
 RANGE, FROM, UNTIL, COMPARE = "range", "from", "until", "compare"
 DEFAULT, OWN = "24h", "own"
@@ -39,6 +38,8 @@ COMPARED_LABELS: Mapping[str, str | Promise] = {
     "day": gettext_lazy("a day before"),
     "week": gettext_lazy("a week before"),
 }
+# Of the list below: another period begins it again.
+BEFORE = "before"
 LONGEST, SHORTEST = timedelta(days=366), timedelta(minutes=1)
 
 

@@ -1,13 +1,13 @@
 """Dead-letter queues: the overview of all, what the page of a setting shows of its own, and those of others
 that are followed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agents.models import LaunchSetting
@@ -18,6 +18,8 @@ from console.lists.columns import NUMBER, Column, address_of, listing, matching,
 from console.lists.keyset import COUNTED
 from console.operations.operation import perform
 from console.operations.refusals import Refused
+from console.ui.amounts import number
+from console.ui.charts.chart import sparkline
 from console.ui.page import Panel, link, needs, page
 from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
@@ -64,7 +66,7 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         "dlq/queues.html",
         title=_("Dead letters"),
         section="dead_letters",
-        rows=with_facts(listed.rows, now),
+        rows=[_with_line(row) for row in with_facts(listed.rows, now)],
         listing=listed,
         pages=listed.pages,
         kept=listed.kept,
@@ -80,6 +82,20 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         stale=broker_away_since() is not None,
         lag=feed_lag(now),
     )
+
+
+def _with_line(row: QueueRow) -> QueueRow:
+    if row.more is None or not row.more.line:
+        return row
+    hours = row.more.line
+    total = sum(hours)
+    words = ngettext(
+        "%(n)s dead-lettered in the last 24 hours, peak: %(most)s in one hour",
+        "%(n)s dead-lettered in the last 24 hours, peak: %(most)s in one hour",
+        total,
+    )
+    drawn = sparkline(hours, words % {"n": number(total), "most": number(max(hours))})
+    return replace(row, more=replace(row.more, spark=drawn))
 
 
 def _removed() -> list[str]:

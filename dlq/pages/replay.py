@@ -3,17 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from datetime import datetime
 from math import floor, log10
 from uuid import UUID
 
-from django.db.models import Count, DateTimeField, Max, Min, Q, QuerySet, Sum
-from django.db.models.functions import Coalesce, Trunc
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
@@ -24,9 +21,6 @@ from console.jobs.engine import ANOTHER
 from console.lists.keyset import keyset_page, list_page, numbered_page
 from console.operations.web import operation_buttons
 from console.ui.amounts import number
-from console.ui.charts.chart import draw
-from console.ui.charts.curves import Chart, Curve, Kind
-from console.ui.charts.scales import over_time
 from console.ui.page import Bar, Button, StateLabel, link, page, refreshes_another
 from dlq.dead_letters.masks import masks_for
 from dlq.edit.queries import edits_of
@@ -44,6 +38,7 @@ from dlq.models import (
 from dlq.models.content import with_heads
 from dlq.models.replay import DELIVERING, OPEN_JOBS
 from dlq.pages import holds
+from dlq.pages.replay_progress import moved_over_time
 from dlq.replay import text as words
 from dlq.replay.counts import CONSUMERS_OPEN, LEFT, STOPPING, WORKABLE, is_walking, planned_of, reason_to_wait
 from dlq.replay.operations import ON_REPLAYS, jobs_for, title
@@ -133,45 +128,6 @@ def _state(job: ReplayJob, number: int, onwards: bool, *, at_rest: bool, moved: 
     return OVER if moved else TO_COME
 
 
-# -- how far it came, over time ------------------------------------------------------------------------------
-
-
-# A job of more slices shows the latest of them.
-MOST_SLICES = 50_000
-_PIECES = (
-    (timedelta(minutes=3), "second"),
-    (timedelta(hours=3), "minute"),
-    (timedelta(days=7), "hour"),
-    (timedelta(days=400), "day"),
-    (timedelta.max, "week"),
-)
-
-
-def progress(job: ReplayJob) -> SafeString:
-    """How many messages had left at each time, by the slices that are checked; nothing before the first."""
-    moved = job.slices.exclude(checked_at=None)
-    last = moved.aggregate(most=Max("number"), first=Min("checked_at"), end=Max("checked_at"))
-    if last["first"] is None:
-        return SafeString("")
-    unit = next(unit for longest, unit in _PIECES if last["end"] - last["first"] <= longest)
-    at = Trunc("checked_at", unit, tzinfo=UTC, output_field=DateTimeField())
-    some = moved.filter(number__gt=last["most"] - MOST_SLICES).order_by()
-    left = Coalesce("left", "moved", 0)
-    counts = dict(some.values_list(at).annotate(count=Sum(left)))
-    edges, sums = _grown(counts, timedelta(**{f"{unit}s": 1}))
-    axis = over_time(edges, timezone.get_current_timezone())
-    curve = Curve(gettext("moved"), sums, Kind.AREA, "ok")
-    return draw(Chart("moved-over-time", gettext("Messages moved"), axis, [curve]))
-
-
-def _grown(counts: Mapping[datetime, int], step: timedelta) -> tuple[list[datetime], list[float | None]]:
-    """Edges of all pieces from the first to the last one, and the sum until the end of each."""
-    first, last = min(counts), max(counts)
-    starts = [first + step * index for index in range((last - first) // step + 1)]
-    sums = accumulate(counts.get(start, 0) for start in starts)
-    return [*starts, last + step], list(sums)
-
-
 # How often the page looks again: while dead letters move, and while only agents have something to say.
 BUSY, QUIET = "2s", "10s"
 # The id of the part with its chart, which is refreshed by itself.
@@ -225,7 +181,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         bars=words.replay_bars(job, counts),
         every=BUSY if job.state in OPEN_JOBS else QUIET,
         steps=steps_of(job, counts),
-        progress=None if refreshes_another(request, PROGRESS) else progress(job),
+        progress=None if refreshes_another(request, PROGRESS) else moved_over_time(job),
         problem=str(job.problem),
         why_paused=words.why_paused(job) if job.state == JobState.PAUSED else "",
         stopping=words.waits_for_consumers(job),

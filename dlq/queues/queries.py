@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from agents.models import BreakerTrip, LaunchSetting, ProvisionState
 from agents.provisioning.queue_counts import MISSING, Figures, broker_away_since, figures_for, message_count
 from console.lists.keyset import COUNTED
 from console.ui.amounts import count_or_more, number
-from console.ui.charts.chart import sparkline
 from console.ui.page import StateLabel, link
 from contract.names import BIN, UNKNOWN, dead_letter_queue
 from dlq.dead_letters.queries.counts import CountedRange, count_ranges, ends, kinds
@@ -157,17 +155,19 @@ TRIPPED = StateLabel(gettext_lazy("disabled by breaker"), "bad", "off")
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """Holds what only the overview tells. `new` in the last hour, as people read it; empty: none. `taken` are
-    the open takings of the setting, `muted` counts its known faults. `trip` is its open trip. `kept`: what
-    the process of the feed counted last."""
+    """Holds what only the overview tells. `line`: how many in each of the last hours; `new` in the last one,
+    as people read it; empty: none. `taken` are the open takings of the setting, `muted` counts its known
+    faults. `trip` is its open trip. `kept`: what the process of the feed counted last. `spark`: the line as
+    its page draws it."""
 
     state: StateLabel
     trip: int | None
     new: str
-    spark: SafeString
+    line: Sequence[int]
     taken: Sequence[Taking]
     muted: int
     kept: QueueState | None
+    spark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ def with_facts(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
                 state=_shown(row.setting, tripped),
                 trip=tripped.get(row.key),
                 new=_words(new.get(row.queue, 0)),
-                spark=_drawn(lines[row.queue]) if row.queue in lines else SafeString(""),
+                line=lines.get(row.queue, ()),
                 taken=taken.get(row.key, []),
                 muted=muted[row.key],
                 kept=kept.get(row.queue),
@@ -341,16 +341,6 @@ def with_facts(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
         )
         for row in rows
     ]
-
-
-def _drawn(hours: Sequence[int]) -> SafeString:
-    total = sum(hours)
-    text = ngettext(
-        "%(n)s dead-lettered in the last 24 hours, peak: %(most)s in one hour",
-        "%(n)s dead-lettered in the last 24 hours, peak: %(most)s in one hour",
-        total,
-    )
-    return sparkline(hours, text % {"n": number(total), "most": number(max(hours))})
 
 
 def _shown(setting: LaunchSetting | None, tripped: Mapping[str, int]) -> StateLabel:

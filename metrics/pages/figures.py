@@ -62,7 +62,7 @@ def parts_of(points: Sequence[Point], step: timedelta, most: int = MOST_SHOWN) -
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ShownFigures:
     """Parts of a period, their axis, and for each the part at the same time before, if that is asked for."""
 
     parts: Sequence[Part]
@@ -71,12 +71,12 @@ class Figures:
     before_label: str = ""
 
 
-def figures(scope: str, wanted: TimeRange, now: datetime) -> Figures:
+def figures(scope: str, wanted: TimeRange, now: datetime) -> ShownFigures:
     """One or two series; each is bounded by itself."""
     return _figures(lambda start, end: series(scope, start, end, now), wanted)
 
 
-def figures_of_many(scopes: Sequence[str], wanted: TimeRange, now: datetime) -> Figures:
+def figures_of_many(scopes: Sequence[str], wanted: TimeRange, now: datetime) -> ShownFigures:
     """Their sum, without histograms."""
 
     def added(start: datetime, end: datetime) -> Series:
@@ -112,20 +112,20 @@ def sum_of(points: Sequence[Point]) -> Point:
     )
 
 
-def _figures(read: Callable[[datetime, datetime], Series], wanted: TimeRange) -> Figures:
+def _figures(read: Callable[[datetime, datetime], Series], wanted: TimeRange) -> ShownFigures:
     found = read(wanted.start, wanted.end)
     parts = parts_of(found.points, found.step)
     zone = timezone.get_current_timezone()
     if not parts:
-        return Figures((), over_time([wanted.start, wanted.end], zone))
+        return ShownFigures((), over_time([wanted.start, wanted.end], zone))
     last = parts[-1].points[-1]
     edges = [*(part.start for part in parts), last.start + timedelta(seconds=last.seconds)]
     axis = over_time(edges, zone)
     if wanted.compared is None:
-        return Figures(parts, axis)
+        return ShownFigures(parts, axis)
     earlier = read(wanted.start - wanted.compared, wanted.end - wanted.compared)
     before = same_time(parts, parts_of(earlier.points, earlier.step), wanted.compared)
-    return Figures(parts, axis, before, wanted.compared_label)
+    return ShownFigures(parts, axis, before, wanted.compared_label)
 
 
 def same_time(parts: Sequence[Part], earlier: Sequence[Part], shift: timedelta) -> list[Part | None]:
@@ -144,7 +144,9 @@ def same_time(parts: Sequence[Part], earlier: Sequence[Part], shift: timedelta) 
 # -- the charts ----------------------------------------------------------------------------------------------
 
 
-def charts(name: str, shown: Figures, wanted: Sequence[str], marks: Sequence[Mark] = ()) -> list[SafeString]:
+def charts(
+    name: str, shown: ShownFigures, wanted: Sequence[str], marks: Sequence[Mark] = ()
+) -> list[SafeString]:
     """Of CHARTS, in that order; `name`: what their ids begin with. What happened lies above all of them, as
     links above the first alone: each is a stop for who goes by keys."""
     return [
@@ -165,7 +167,7 @@ class _Wanted:
 
 
 def _chart(
-    name: str, shown: Figures, wanted: _Wanted, marks: Sequence[Mark], marked_elsewhere: bool
+    name: str, shown: ShownFigures, wanted: _Wanted, marks: Sequence[Mark], marked_elsewhere: bool
 ) -> Chart:
     curves = wanted.curves(shown.parts)
     if not shown.parts:

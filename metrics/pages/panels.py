@@ -13,7 +13,7 @@ from agents.models import Activation, Destination, LaunchSetting, Server
 from console.ui.charts.curves import Mark
 from console.ui.page import Panel, link, refreshes_another
 from console.ui.time_range import DEFAULT, OWN, RANGE, RANGES, TimeRange, time_range
-from metrics.pages.figures import OF_HANDLING, OF_QUEUE, Figures, charts, figures, figures_of_many
+from metrics.pages.figures import OF_HANDLING, OF_QUEUE, ShownFigures, charts, figures, figures_of_many
 from metrics.queries import scope_of
 from metrics.timeline.events import Subject
 from metrics.timeline.queries import marks_of
@@ -30,7 +30,7 @@ AROUND = timedelta(minutes=5)
 def _panel(
     request: HttpRequest,
     wanted: TimeRange,
-    shown: Figures,
+    shown: ShownFigures,
     names: Sequence[str],
     marks: Sequence[Mark],
     *,

@@ -20,6 +20,7 @@ REASONS = {
     "agents/isolation.py": SEAM,
     "alerts/deadman.py": "who evaluates and who stands in both ping: it knows no kind of alert",
     "alerts/queries.py": "the lists of alerts, for the page and REST",
+    "alerts/metrics_hooks.py": "what a hook of metrics asks for",
     "console/client_address.py": EARLY,
     "console/jobs/crash.py": "a place of its own, which tests replace",
     "console/operations/refusals.py": SEAM,

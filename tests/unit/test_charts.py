@@ -27,7 +27,7 @@ from console.ui.charts.scales import (
     by_label,
     compact,
     over_time,
-    plain,
+    three_digits,
     time_ticks,
     value_ticks,
 )
@@ -93,11 +93,15 @@ def test_values_beside_the_axis_are_round(unit: Unit, most: float, expected: lis
 
 def test_amounts_are_written_as_the_language_does() -> None:
     with override("ru"):
-        assert compact(12_345) == "12,3 тыс." and plain(1234567) == "1 234 567".replace(
+        assert compact(12_345) == "12,3 тыс." and three_digits(1234567) == "1 234 567".replace(
             " ", "\N{NO-BREAK SPACE}"
         )
     with override("en"):
-        assert plain(0.00234) == "0.00234" and plain(1e18) == "1.00e+18" and compact(3e-12) == "3.00e-12"
+        assert (
+            three_digits(0.00234) == "0.00234"
+            and three_digits(1e18) == "1.00e+18"
+            and compact(3e-12) == "3.00e-12"
+        )
 
 
 # -- time ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting
 from console.audit.models import AuditEntry
 from dlq.models import ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice
-from dlq.pages.replay import progress
+from dlq.pages.replay_progress import moved_over_time
 from dlq.reasons import FAILING
 from dlq.replay import text as replay_text
 from tests.web.factories import World
@@ -328,5 +328,5 @@ def test_its_curve_has_few_points_however_long_it_takes(
             job=job, number=number, first_letter_id=1, last_letter_id=2, size=9, state="checked", left=9,
             checked_at=instant,
         )  # fmt: skip
-    drawn = progress(job)
+    drawn = moved_over_time(job)
     assert drawn.count('<th scope="row">') == points

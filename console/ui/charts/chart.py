@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 
 from console.ui.amounts import instant, number
 from console.ui.charts.curves import Chart, Curve, Kind, Mark, Shape
-from console.ui.charts.plot import plot, point, runs, stripes
+from console.ui.charts.plot import line_point, plot, runs, stripes
 from console.ui.charts.scales import Unit
 from console.ui.text import visible_words
 
@@ -66,7 +66,7 @@ def _sample(index: int, curve: Curve) -> str:
         drawn = f'<rect class="bars {curve.tone}" width="24" height="12"/>{stripes(index, "M12 12V0", 24)}'
     else:
         drawn = f'<path class="line s{index % 5} {curve.tone}" d="M0 6H24"/>'
-        drawn += point(index, curve.tone, "50%", 6)
+        drawn += line_point(index, curve.tone, "50%", 6)
     return f'<svg class="sample" width="24" height="12" aria-hidden="true">{drawn}</svg>'
 
 

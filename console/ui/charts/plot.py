@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from console.ui.amounts import instant, number
 from console.ui.charts.curves import Chart, Curve, Kind, Mark
-from console.ui.charts.scales import Place, Tick, value_ticks
+from console.ui.charts.scales import AxisPlace, Tick, value_ticks
 from console.ui.text import visible_words
 
 HEIGHT, HEAD, FOOT = 150, 12, 20
@@ -42,7 +42,7 @@ def plot(chart: Chart, curves: Sequence[Curve], marks: Sequence[Mark]) -> str:
 class Scale:
     """`top`: the value at the upper edge, `head` pixels below that of the picture."""
 
-    places: Sequence[Place]
+    places: Sequence[AxisPlace]
     top: float
     head: int
 
@@ -189,7 +189,7 @@ POINTS = (
 )
 
 
-def point(index: int, tone: str, x: str, y: float) -> str:
+def line_point(index: int, tone: str, x: str, y: float) -> str:
     drawn = f'<path class="point {tone}" d="{POINTS[index % 5]}"/>'
     return f'<svg aria-hidden="true" x="{x}" y="{y:.1f}">{drawn}</svg>'
 
@@ -206,7 +206,7 @@ def _points(scale: Scale, curves: Sequence[Curve]) -> Iterator[str]:
             )
             if value is not None and (alone or (at % every == shift and len(lines) > 1)):
                 y = scale.head + HEIGHT - scale.high(value)
-                yield point(index, curve.tone, f"{scale.places[at].middle:.2f}%", y)
+                yield line_point(index, curve.tone, f"{scale.places[at].middle:.2f}%", y)
 
 
 APART = 13

@@ -26,7 +26,7 @@ class Unit:
     whole: bool = False
 
 
-def plain(value: float) -> str:
+def three_digits(value: float) -> str:
     """Three digits that count, or all of a number above 1,000: `0.00234`, `12.3`, `1,234,567`."""
     if value == 0 or abs(value) >= 100:
         return number(value) if abs(value) < 1e15 else f"{value:.2e}"
@@ -41,12 +41,12 @@ def compact(value: float) -> str:
         return f"{value:.0e}"
     for least, text in words:
         if abs(value) >= least:
-            return text % {"n": plain(value / (1000 if least == 1e4 else least))}
-    return plain(value)
+            return text % {"n": three_digits(value / (1000 if least == 1e4 else least))}
+    return three_digits(value)
 
 
 def percent(value: float) -> str:
-    return f"{plain(value)}\N{NO-BREAK SPACE}%"
+    return f"{three_digits(value)}\N{NO-BREAK SPACE}%"
 
 
 def _decades(*digits: float) -> tuple[float, ...]:
@@ -55,8 +55,8 @@ def _decades(*digits: float) -> tuple[float, ...]:
 
 _SPANS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000)
 _SECONDS = (*_decades(1, 2, 5)[:27], 1, 2, 5, 10, 15, 30, *_SPANS)
-AMOUNT = Unit(plain, compact, _decades(1, 2, 5))
-COUNT = Unit(plain, compact, _decades(1, 2, 5), whole=True)
+AMOUNT = Unit(three_digits, compact, _decades(1, 2, 5))
+COUNT = Unit(three_digits, compact, _decades(1, 2, 5), whole=True)
 SECONDS = Unit(duration, duration, _SECONDS)
 BYTES = Unit(
     lambda value: size(round(value)), lambda value: size(round(value)), tuple(2.0**n for n in range(60))
@@ -85,7 +85,7 @@ def _beyond(wanted: float, last: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AxisPlace:
     """Where a point is drawn, in percent of the width, and what its row of the table begins with."""
 
     left: float
@@ -113,7 +113,7 @@ class Tick:
 class Axis:
     """`span`: from when until when, where it is one of time."""
 
-    places: Sequence[Place]
+    places: Sequence[AxisPlace]
     ticks: Sequence[Tick]
     span: tuple[datetime, datetime] | None = None
 
@@ -128,7 +128,7 @@ def by_label(labels: Sequence[tuple[str, datetime | None]]) -> Axis:
     """Points side by side, whatever lies between them."""
     width = 100 / max(1, len(labels))
     every = max(1, math.ceil(len(labels) / 10))
-    places = [Place(index * width, width, label, at) for index, (label, at) in enumerate(labels)]
+    places = [AxisPlace(index * width, width, label, at) for index, (label, at) in enumerate(labels)]
     ticks = [Tick(place.middle, place.label, place.instant, "day") for place in places[::every]]
     return Axis(places, ticks)
 
@@ -143,7 +143,7 @@ def over_time(edges: Sequence[datetime], zone: tzinfo) -> Axis:
     for begin, over in pairwise(edges):
         left = _percent(begin, start, end)
         label = date_format(begin.astimezone(zone), "DATE_FORMAT") if days else instant(begin)
-        places.append(Place(left, _percent(over, start, end) - left, label, None if days else begin))
+        places.append(AxisPlace(left, _percent(over, start, end) - left, label, None if days else begin))
     ticks = time_ticks(start, end, zone)
     # Days are those of the site, whichever zone the reader is in.
     return Axis(places, [replace(each, instant=None) for each in ticks] if days else ticks, (start, end))
