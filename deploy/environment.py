@@ -61,6 +61,7 @@ SECRET_NAMES = (
     "MA_PUBLISHER_PASSWORD",
     "KMA_TOKEN",
     "KMA_BROKER_PASSWORD",
+    "KMA_METRICS_TOKEN",
     "KMA_REDIS_URL",
 )
 # What a shell may hold besides, that no process inherits: each is told by name what it needs.

@@ -22,7 +22,7 @@ from kma.delivery.ending_records import INTERRUPTION, FailureContext, after_fail
 from kma.delivery.exhausted import EXHAUSTED, NOT_TAKEN, UNHANDLED, Exhausted
 from kma.delivery.in_flight import InFlight, OrderedRetry
 from kma.delivery.message_identity import KnownAttempts, delivery_count
-from kma.delivery.trace import Trace, context_of, outgoing, traced
+from kma.delivery.trace import Trace, TracedHandling, context_of, outgoing, traced
 from kma.handling.failure import FailureDetails, failure
 from kma.handling.handler import HandlingResult
 from kma.spool.file import HandledKeys
@@ -83,10 +83,9 @@ class DeliverySettler:
             self.facts.key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason
         )
 
-    def tell(self, work: InFlight, handled: HandlingResult, began: float) -> None:
-        """A handling that began then (seconds since 1970) is over."""
-        if self.trace is not None:
-            self.trace(traced(self.facts, work, handled, began, time.time()))
+    def traced(self, work: InFlight, handled: HandlingResult, began: float) -> TracedHandling:
+        """A handling that began then (seconds since 1970) and is over."""
+        return traced(self.facts, work, handled, began, time.time())
 
     def outgoing(self, work: InFlight, sends: Iterable[tuple[str, bytes]]) -> list[Outgoing]:
         """What the agent sent while it handled this message."""

@@ -228,7 +228,8 @@ class ConsumerLoop:
 
     def _ended(self, ended: HandlingEnd) -> None:
         work, handled = ended.work, ended.handled
-        self._settler.tell(work, handled, self._journal.began_at(work.slot))
+        if self._settler.trace is not None:
+            self._settler.trace(self._settler.traced(work, handled, self._journal.began_at(work.slot)))
         self.allowance.ended += handled.outcome is not Outcome.RELEASED
         if work.acknowledgement:
             self._pending.add(self._open.ended(ended))

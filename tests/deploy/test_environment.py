@@ -1,7 +1,10 @@
 from pathlib import Path
 
+import pytest
+
 from deploy import config as configuration
 from deploy import environment
+from deploy.console import DeployError
 from deploy.environment import Process
 from deploy.layout import Layout
 from deploy.processes import order
@@ -83,3 +86,27 @@ def test_a_database_that_is_named_by_a_file_is_handed_on_without_a_default_besid
     assert not {"MA_DATABASE_URL", "MA_DATABASE_URL_FILE"} & set(
         of(Process("kma-a", "", "a"), MA_DATABASE_URL_FILE="/f")
     )
+
+
+def test_the_kmas_of_this_machine_are_scraped_side_by_side_with_the_token_of_the_site() -> None:
+    asked = {"KMA_METRICS_ADDRESS": "127.0.0.1:9470", "MA_SERVERS": "a,b"}
+    first, second = (of(Process(f"kma-{name}", "", name), **asked) for name in ("a", "b"))
+    assert (first["KMA_METRICS_ADDRESS"], second["KMA_METRICS_ADDRESS"]) == (
+        "127.0.0.1:9470",
+        "127.0.0.1:9471",
+    )
+    assert first["KMA_METRICS_TOKEN_FILE"] == of(Process("web", ""))["MA_METRICS_TOKEN_FILE"]
+    assert "KMA_METRICS_TOKEN_FILE" not in of(Process("kma-a", "", "a"))
+
+
+@pytest.mark.parametrize("address", ["9470", ":9470", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65535"])
+def test_an_address_without_a_port_for_each_server_is_refused(address: str) -> None:
+    with pytest.raises(DeployError, match="KMA_METRICS_ADDRESS"):
+        of(Process("kma-a", "", "a"), KMA_METRICS_ADDRESS=address, MA_SERVERS="a,b")
+
+
+def test_a_token_of_one_s_own_is_kept_in_a_file_too() -> None:
+    settings = of(Process("web", ""), MA_METRICS_TOKEN="a-token-of-some-length")
+    assert "/secrets/shell_metrics_token_" in settings["MA_METRICS_TOKEN_FILE"]
+    named = of(Process("web", ""), MA_METRICS_TOKEN_FILE="/srv/token")
+    assert named["MA_METRICS_TOKEN_FILE"] == "/srv/token" and "MA_METRICS_TOKEN" not in named
