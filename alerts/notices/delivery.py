@@ -25,7 +25,7 @@ from alerts.notices.channels.request import Recipient
 from alerts.notices.http import Undelivered, post
 from alerts.notices.message import email_of, message_of
 from alerts.notices.routing import Hours, Turn, Waiting, turn_of
-from alerts.rules import AlertStep
+from alerts.rules import SAME, AlertStep
 from console.audit.log import Record, no_record
 from console.processes import lock
 
@@ -102,7 +102,7 @@ def _due(now: datetime) -> Iterator[Notice]:
 
 def _first(rows: QuerySet[Notice], tried: set[str]) -> Notice | None:
     rows = rows.exclude(address__in=tried)
-    return rows.select_related("target__setting", "transition", "trip", "event").first()
+    return rows.select_related("target__setting", "transition__alert", "trip", "event").first()
 
 
 def send_test(target: NoticeTarget, by: object, now: datetime, record: Record = no_record) -> Notice:
@@ -206,6 +206,14 @@ def _cause_is_over(notice: Notice) -> bool:
     return False
 
 
+def _is_over_for_good(notice: Notice, now: datetime) -> bool:
+    """An alert that closed by itself a moment ago may come back, and nobody would be told of it anew."""
+    if notice.transition is None or not _cause_is_over(notice):
+        return _cause_is_over(notice)
+    alert = notice.transition.alert
+    return alert.by_hand or alert.closed_at is None or now - alert.closed_at >= SAME
+
+
 def _of_same_cause(notice: Notice, *, over: bool) -> QuerySet[Notice]:
     """The others of its alert or its trip to the same target."""
     rows = Notice.objects.filter(target=notice.target_id, over=over).exclude(pk=notice.pk)
@@ -227,16 +235,17 @@ def hours_of(target: NoticeTarget) -> Hours:
 def _its_turn(notice: Notice, unclaimed: QuerySet[Notice], now: datetime) -> bool:
     """Returns whether it is sent now; else it waits for the hours of its target, or is skipped."""
     target = notice.target
-    if target is None or not (target.weekdays or target.hours_from or notice.held):
+    if target is None:
         return True
-    opens_at = hours_of(target).opens_at(now)
+    opens_at, before = hours_of(target).opens_at(now), _of_same_cause(notice, over=False)
     waiting = Waiting(
         reminds=notice.transition is not None and notice.transition.step == AlertStep.REPEATED,
         over=notice.over,
-        told=_of_same_cause(notice, over=False).filter(sent_at__isnull=False).exists(),
+        told=notice.over and before.filter(sent_at__isnull=False).exists(),
+        unheard=notice.over and before.exists() and not before.filter(attempts__gt=0).exists(),
         incident=notice.channel in INCIDENTS,
         held=notice.held,
-        cause_over=_cause_is_over(notice),
+        cause_over=_is_over_for_good(notice, now),
     )
     turn = turn_of(waiting, within_hours=opens_at <= now)
     if turn is Turn.HOLD:

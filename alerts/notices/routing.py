@@ -46,13 +46,14 @@ class Turn(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A notification that is due. `reminds`: it repeats what was told. `over`: it resolves, and `told`: what
-    it resolves was sent to this recipient. `incident`: the channel keeps it open. `held`: it waited for the
-    hours before; `cause_over`: its cause is over by now."""
+    """A notification that is due. `reminds`: it repeats what was told. `over`: it resolves, and what it
+    resolves was sent to this recipient (`told`), or never tried (`unheard`). `incident`: the channel keeps it
+    open. `held`: it waited for the hours before; `cause_over`: its cause is over for good by now."""
 
     reminds: bool = False
     over: bool = False
     told: bool = False
+    unheard: bool = False
     incident: bool = False
     held: bool = False
     cause_over: bool = False
@@ -60,11 +61,13 @@ class Waiting:
 
 def turn_of(waiting: Waiting, *, within_hours: bool) -> Turn:
     """Outside the hours: a reminder is not needed, an incident that is open is resolved, the rest is held.
-    When they begin: what is over by then is nobody's business any more."""
-    if not within_hours:
-        if waiting.reminds:
-            return Turn.SKIP
-        return Turn.SEND if waiting.over and waiting.told and waiting.incident else Turn.HOLD
-    if waiting.held and (waiting.cause_over if not waiting.over else not waiting.told):
+    When they begin: what is over by then is nobody's business any more, nor is its end. An incident that is
+    triggered after it was resolved would stay open."""
+    if waiting.over and waiting.unheard:
         return Turn.SKIP
-    return Turn.SEND
+    if within_hours:
+        may_be_late = (waiting.held or waiting.incident) and not waiting.over
+        return Turn.SKIP if may_be_late and waiting.cause_over else Turn.SEND
+    if waiting.reminds:
+        return Turn.SKIP
+    return Turn.SEND if waiting.over and waiting.told and waiting.incident else Turn.HOLD

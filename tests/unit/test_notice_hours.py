@@ -78,8 +78,15 @@ def test_the_hours_begin_on_a_day_of_theirs_and_within_a_week(
         (Waiting(held=True), True, Turn.SEND),
         (Waiting(held=True, cause_over=True), True, Turn.SKIP),
         (Waiting(cause_over=True), True, Turn.SEND),
+        (Waiting(incident=True), True, Turn.SEND),
+        (Waiting(incident=True, cause_over=True), True, Turn.SKIP),
+        (Waiting(incident=True, cause_over=True, over=True), True, Turn.SEND),
         (Waiting(held=True, over=True, cause_over=True, told=True), True, Turn.SEND),
-        (Waiting(held=True, over=True, cause_over=True), True, Turn.SKIP),
+        (Waiting(held=True, over=True, cause_over=True), True, Turn.SEND),
+        (Waiting(held=True, over=True, cause_over=True, unheard=True), True, Turn.SKIP),
+        (Waiting(over=True, unheard=True), True, Turn.SKIP),
+        (Waiting(over=True, unheard=True), False, Turn.SKIP),
+        (Waiting(unheard=True), True, Turn.SEND),
     ],
 )
 def test_what_becomes_of_one_that_is_due(waiting: Waiting, within: bool, turn: Turn) -> None:

@@ -285,6 +285,21 @@ def test_what_is_over_when_the_hours_begin_is_nobody_s_business(
     assert set(Notice.objects.values_list("state", flat=True)) == {NoticeState.SKIPPED}
 
 
+def test_what_waited_for_hours_that_were_removed_is_not_sent_when_it_is_over(
+    pool: Pool, hook: Hook, operator: User
+) -> None:
+    recipient(hook, "day", "webhook", **HOURS)
+    with heat(pool, AT_ONCE) as oven:
+        oven.values["oven"] = 90.0
+        oven.look(NOW)
+        send_due(NOW)
+        NoticeTarget.objects.update(hours_from=None, hours_until=None)
+        operations.close(Alert.objects.get(), operator, "known", NOW)
+        send_due(NOW + timedelta(hours=2))
+
+    assert hook.heard == []
+
+
 def test_an_incident_is_resolved_outside_the_hours_too(pool: Pool, hook: Hook, operator: User) -> None:
     recipient(hook, "duty", "pagerduty", secret=KEY, **HOURS)
     within, after = NOW + timedelta(hours=3), NOW + timedelta(hours=5)
@@ -296,6 +311,38 @@ def test_an_incident_is_resolved_outside_the_hours_too(pool: Pool, hook: Hook, o
         assert send_due(after) == 1
 
     assert [event for _name, event in heard(hook)] == ["trigger", "resolve"]
+
+
+def test_an_incident_is_not_triggered_after_it_was_resolved(pool: Pool, hook: Hook, operator: User) -> None:
+    recipient(hook, "duty", "pagerduty", secret=KEY)
+    hook.answers = [500]
+    with heat(pool, AT_ONCE) as oven:
+        oven.values["oven"] = 90.0
+        oven.look(NOW)
+        send_due(NOW)
+        operations.close(Alert.objects.get(), operator, "known", NOW)
+        send_due(NOW + timedelta(seconds=1))
+        send_due(NOW + PAUSES[0])
+
+    assert [event for _name, event in heard(hook)] == ["trigger", "resolve"]
+    assert list(Notice.objects.order_by("pk").values_list("state", flat=True)) == ["skipped", "sent"]
+
+
+def test_an_alert_that_may_come_back_is_told_when_the_hours_begin(pool: Pool, hook: Hook) -> None:
+    recipient(hook, "day", "webhook", **HOURS)
+    begin = NOW + timedelta(hours=2)
+    with heat(pool, AT_ONCE) as oven:
+        oven.values["oven"] = 90.0
+        oven.look(NOW)
+        send_due(NOW)
+        oven.values["oven"] = 10.0
+        oven.look(begin - SAME / 2)
+        send_due(begin)
+        oven.values["oven"] = 90.0
+        oven.look(begin + SAME / 4)
+        send_due(begin + SAME)
+
+    assert [json.loads(body)["step"] for _path, _headers, body in hook.heard] == ["opened"]
 
 
 # -- an address that asks for a pause ------------------------------------------------------------------------

@@ -103,7 +103,6 @@ def test_the_secret_of_a_webhook_is_shown_once(setting: LaunchSetting, operator:
 @pytest.mark.parametrize(
     ("body", "where"),
     [
-        ({"channel": "webhook", "address": HOOK}, ""),
         ({"setting": "orders", "pool": "demo", "channel": "webhook", "address": HOOK}, ""),
         ({"setting": "orders", "channel": "webhook", "address": "ftp://x/"}, "address"),
         ({"setting": "orders", "channel": "email", "address": "ops@example.org"}, "channel"),
