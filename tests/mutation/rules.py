@@ -19,7 +19,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "contract/message_key.py": ("contract/test_message_key",),
     "contract/typed.py": ("test_typed", "test_wire"),
     "agents/activations/rules/outcome.py": ("test_draining", "test_final_states", "test_partial"),
-    "failures/error_groups/rules.py": ("test_comparing", "test_agent_versions", "test_odd_servers"),
+    "failures/error_groups/rules.py": ("test_comparing", "test_agent_versions", "unit/test_odd_servers"),
     "failures/intake/gaps.py": ("test_gaps",),
     "failures/what_if.py": ("test_what_if",),
     "dlq/index/rules.py": ("test_judging",),
