@@ -201,10 +201,10 @@ def test_servers_that_people_took_out_of_service_are_no_missing_consumer(
 ) -> None:
     stage.say(replace(HANGING, consumers=0, delivering=0))
     Server.objects.update(duty=duty)
-    assert stage.look(UNFED, 0, 600) == []
+    assert stage.look(UNFED, 0, 200) == []
     Server.objects.filter(pk=server.pk).update(duty=Duty.ACTIVE)
-    assert stage.look(UNFED, 610, 720) == []
-    assert stage.look(UNFED, 730, 740) == [730, 740]
+    assert stage.look(UNFED, 210, 320) == []
+    assert stage.look(UNFED, 330, 340) == [330, 340]
 
 
 def test_a_setting_that_is_stopped_on_the_servers_left_needs_no_consumer(
