@@ -141,10 +141,17 @@ def _copy_reported(scopes: list[int], minutes: range, of: random.Random) -> None
 
 
 def size_of_all(scale: Scale) -> dict[str, float]:
-    """MB by table, with indexes and what lies beside the table; for all settings."""
+    """MB by table, with indexes and what lies beside the table; reckoned for all settings."""
+    made, wider, pairs = scale.settings_made, 1 + scale.servers, scale.servers
+    grown = {
+        ScopeMinute: (scale.settings + wider) / (made + wider),
+        Minute: scale.settings / made,
+        HourMinutes: scale.settings / made,
+    }
+    of_all = (scale.settings * (pairs + 1) + wider) / (made * (pairs + 1) + wider)
+    found = {}
     with connection.cursor() as cursor:
-        found = {}
         for table in TABLES:
             cursor.execute("SELECT pg_total_relation_size(%s)", [table._meta.db_table])
-            found[table._meta.model_name or ""] = cursor.fetchone()[0] / 1e6 / scale.share
+            found[table.__name__] = cursor.fetchone()[0] / 1e6 * grown.get(table, of_all)
     return found

@@ -5,6 +5,7 @@ from tests.mutation.processes import REPOSITORY, Rule
 
 NAMES: dict[str, tuple[str, ...]] = {
     "retention/rules.py": ("test_retention_rule",),
+    "metrics/rules.py": ("test_figure_spans",),
     "dlq/replay/rules/slices.py": ("test_replay_planning", "test_replay_pace"),
     "dlq/replay/rules/ladder.py": ("test_ladder",),
     "dlq/outcomes/rules.py": ("test_replay_outcomes",),

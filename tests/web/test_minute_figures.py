@@ -2,11 +2,16 @@
 late or from a clock that is wrong, and whenever the runner dies."""
 
 import dataclasses
+import random
 import uuid
+from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import Sum
 
 from agents.models import LaunchSetting, Run, Server
@@ -18,10 +23,10 @@ from contract.messages import RecordBatch, RecordReceipt
 from contract.records import MinuteFigures
 from failures.intake.batch import accept_batch
 from failures.models import RecordConflict, RefusedRecord
-from metrics import rollup
+from metrics import rollup, sampling
 from metrics.models import Day, Hour, HourMinutes, MetricsMark, Minute, Scope, ScopeMinute
 from metrics.queries import scope_of, series, totals
-from metrics.rules import Figures
+from metrics.rules import Figures, minute_of
 from tests.web import reports
 from tests.web.test_dlq_words_lost import manage
 
@@ -248,6 +253,92 @@ def test_another_runner_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MetricsMark.objects, "select_for_update", lambda **_: MetricsMark.objects.none())
     settle(NOON + 2 * HOUR)
     assert Minute.objects.filter(folded=False).count() == 1 and not Hour.objects.exists()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_in_whatever_order_things_happen_the_sums_are_those_of_what_was_sent(seed: int) -> None:
+    """Minutes come in any order, repeated, late by days, of one or of hours, folded, packed and forgotten
+    in between."""
+    of = random.Random(seed)
+    halls = [Hall(), Hall("orders", "srv-2"), Hall("payments")]
+    sent: Counter[str] = Counter()
+    now, batches = NOON, list[tuple[Hall, RecordBatch]]()
+    for _ in range(40):
+        now += timedelta(minutes=of.choice([1, 7, 61, 500]))
+        match of.choice(["send", "send", "again", "fold", "pack", "forget"]):
+            case "send":
+                hall = of.choice(halls)
+                several = []
+                for _ in range(of.randint(1, 4)):
+                    begun = now - timedelta(minutes=of.choice([2, 50, 900, 4000]), seconds=of.randrange(60))
+                    until = begun + timedelta(seconds=of.choice([60, 61, 600, 20_000]))
+                    number = of.randrange(50)
+                    several.append(
+                        hall.minute(begun, until=until, succeeded=number, processing=f"7:{number}")
+                    )
+                    sent.update(dict.fromkeys(hall.scopes.values(), number))
+                batches.append((hall, hall.spool.batch(*several)))
+                accept_batch(hall.server, batches[-1][1], now)
+            case "again" if batches:
+                hall, batch = of.choice(batches)
+                accept_batch(hall.server, batch, now)
+            case "fold":
+                rollup.fold_all(now)
+            case "pack":
+                rollup.pack_all(now)
+            case "forget":
+                rollup.forget_all(now)
+    for _ in range(2):
+        rollup.fold_all(now)
+        scopes = {scope for hall in halls for scope in hall.scopes.values()}
+        found = totals(scopes, NOON - 10 * DAY, now, now)
+        assert {scope: each.succeeded for scope, each in found.items()} == {
+            each: sent[each] for each in scopes
+        }
+        assert {scope: each.processing.get(7, 0) for scope, each in found.items()} == {
+            each: sent[each] for each in scopes
+        }
+        now += 3 * HOUR
+        rollup.pack_all(now)
+    assert not Minute.objects.exists() and sent["*"] > 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_runners_and_intakes_at_once_lose_nothing_and_count_nothing_twice() -> None:
+    halls = [Hall(), Hall("orders", "srv-2")]
+    now = NOON + 3 * HOUR
+    barrier, faults = Barrier(5), list[BaseException]()
+
+    def work(act: Callable[[int], object]) -> None:
+        barrier.wait()
+        try:
+            for turn in range(12):
+                act(turn)
+        except Exception as error:
+            faults.append(error)
+        finally:
+            connection.close()
+
+    def sends(hall: Hall) -> Callable[[int], object]:
+        return lambda turn: hall.send(*(hall.minute(NOON + turn * 10 * MINUTE) for _ in range(3)), now=now)
+
+    depths = sampling.Depths(1, 2, 3, 4, 5.0)
+    acts: list[Callable[[int], object]] = [
+        *map(sends, halls),
+        lambda _: settle(now),
+        lambda _: settle(now),
+        lambda turn: sampling.store({None: depths}, minute_of(NOON) + turn),
+    ]
+    threads = [Thread(target=work, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    settle(now)
+    for hall in halls:
+        assert by_total(hall, NOON, now, now) == {"*": 576, "s": 576, "h": 288, "sh": 288}
+    assert [point.waiting for point in series("*", NOON, NOON + 12 * MINUTE, now).points] == [1] * 12
 
 
 # -- removal -------------------------------------------------------------------------------------------------
