@@ -156,9 +156,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     job, now = get_object_or_404(jobs_for(request.user), pk=pk), timezone.now()
     show = request.GET.get("show", "")
     why = request.GET.get("why", "")[:40] if show == "skipped" else ""
-    items = _items(job, show)
-    if why:
-        items = items.filter(why=why)
+    items = _items(job, show).filter(**({"why": why} if why else {}))
     listed = numbered_page(request, items, oldest_first=True)
     counts, masks = words.replay_counts(job), masks_for(request.user)
     to_come = words.unsettled_count(job, counts)

@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, Destination, LaunchSetting, Server
-from console.ui.charts.curves import Mark
 from console.ui.page import Panel, link, refreshes_another
 from console.ui.time_range import DEFAULT, OWN, RANGE, RANGES, TimeRange, time_range
-from metrics.pages.figures import OF_HANDLING, OF_QUEUE, ShownFigures, charts, figures, figures_of_many
+from metrics.pages.figures import OF_HANDLING, OF_QUEUE, charts, figures, figures_of_many
 from metrics.queries import scope_of
 from metrics.timeline.events import Subject
 from metrics.timeline.queries import marks_of
@@ -27,24 +27,10 @@ MOST_SETTINGS = 50
 AROUND = timedelta(minutes=5)
 
 
-def _panel(
-    request: HttpRequest,
-    wanted: TimeRange,
-    shown: ShownFigures,
-    names: Sequence[str],
-    marks: Sequence[Mark],
-    *,
-    about: str = "",
-    timeline: str = "",
-    picks: bool = True,
-) -> Panel:
-    context = {
-        "range": wanted if picks else None,
-        "charts": charts(CURVES, shown, names, marks),
-        "about": about,
-        "timeline": timeline,
-    }
-    return {"title": _("Figures over time"), "template": "metrics/panel.html", "context": context}
+def _panel(drawn: Sequence[SafeString], **context: Any) -> Panel:
+    """`range`: the period, where people choose it; `about`: what is special; `timeline`: where to read on."""
+    found = {"charts": drawn, **context}
+    return {"title": _("Figures over time"), "template": "metrics/panel.html", "context": found}
 
 
 def _timeline(wanted: TimeRange, **subject: str) -> str:
@@ -63,14 +49,9 @@ def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     now = timezone.now()
     wanted = time_range(request.GET, now)
     marks = marks_of(request.user, Subject(setting=setting), wanted.start, wanted.end)
-    return _panel(
-        request,
-        wanted,
-        figures(scope_of(setting=setting.pk), wanted, now),
-        (*OF_HANDLING, *OF_QUEUE, "busy"),
-        marks,
-        timeline=_timeline(wanted, setting=setting.key),
-    )
+    shown = figures(scope_of(setting=setting.pk), wanted, now)
+    drawn = charts(CURVES, shown, (*OF_HANDLING, *OF_QUEUE, "busy"), marks)
+    return _panel(drawn, range=wanted, timeline=_timeline(wanted, setting=setting.key))
 
 
 def server_panel(request: HttpRequest, server: Server) -> Panel | None:
@@ -80,8 +61,8 @@ def server_panel(request: HttpRequest, server: Server) -> Panel | None:
     wanted = time_range(request.GET, now)
     marks = marks_of(request.user, Subject(server=server), wanted.start, wanted.end)
     shown = figures(scope_of(server=server.pk), wanted, now)
-    timeline = _timeline(wanted, server=server.name)
-    return _panel(request, wanted, shown, (*OF_HANDLING, "busy"), marks, timeline=timeline)
+    drawn = charts(CURVES, shown, (*OF_HANDLING, "busy"), marks)
+    return _panel(drawn, range=wanted, timeline=_timeline(wanted, server=server.name))
 
 
 def activation_panel(request: HttpRequest, activation: Activation) -> Panel | None:
@@ -94,7 +75,7 @@ def activation_panel(request: HttpRequest, activation: Activation) -> Panel | No
     marks = marks_of(request.user, Subject(setting=setting), wanted.start, wanted.end)
     shown = figures(scope_of(setting=setting.pk), wanted, now)
     about = _("Figures of the setting from the start of the activation to its end.")
-    return _panel(request, wanted, shown, OF_HANDLING, marks, about=about, picks=False)
+    return _panel(charts(CURVES, shown, OF_HANDLING, marks), about=about)
 
 
 def of_activation(started_at: datetime, ended_at: datetime | None, now: datetime) -> TimeRange:
@@ -115,7 +96,8 @@ def destination_panel(request: HttpRequest, destination: Destination) -> Panel |
     if len(scopes) > MOST_SETTINGS:
         about = _("Sum of the first %(n)s settings by key.") % {"n": MOST_SETTINGS}
     shown = figures_of_many(scopes[:MOST_SETTINGS], wanted, now)
-    return _panel(request, wanted, shown, ("processed", "failures", "queue", "dead"), (), about=about)
+    drawn = charts(CURVES, shown, ("processed", "failures", "queue", "dead"))
+    return _panel(drawn, range=wanted, about=about)
 
 
 def installation_charts(request: HttpRequest, now: datetime) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def test_times_are_in_the_zone_of_the_reader(
         assert written and all(each.endswith("GMT+14") for each in written), path
 
     [bar, *_more] = browser.run(
-        "return [...document.querySelectorAll('svg.chart g[data-instant]')].map("
+        "return [...document.querySelectorAll('.chart a g[data-instant]')].map("
         "each => [each.querySelector('title').textContent, each.closest('a').getAttribute('aria-label')])"
     )
     assert "GMT+14: " in bar[0] and bar[0] == bar[1]

@@ -293,7 +293,7 @@ def _marks(chart: Chart, marks: Sequence[Mark], head: int) -> Iterator[str]:
             text = f"+{number(more)}" if more else ""
         said = ""
         if text:
-            place = f'x="{at:.2f}%" dx="9" y="{head - 10}"'
+            place = f'x="{at:.2f}%" dx="10" y="{head - 10}"'
             said = f'<text class="said less" aria-hidden="true" {place}>{escape(text)}</text>'
         shape = f'<path class="mark {first.tone}" d="{first.shape.value}"/>'
         label, when = visible_words(words), f'data-instant="{first.at.isoformat()}"'
