@@ -127,7 +127,7 @@ def _pack(of: random.Random) -> bytes:
 def _copy_reported(scopes: list[int], minutes: range, of: random.Random) -> None:
     drawn = [each[: len(FIGURES)] for each in _drawn(IN_A_MINUTE, of)]
     instants = ("began_at", "ended_at", "occurred_at", "until", "received_at")
-    columns = ("id", "scope_id", "span", *instants, "verified", "folded", *FIGURES)
+    columns = ("id", "scope_id", "span", *instants, "verified", "folded", "long", *FIGURES)
 
     def rows() -> Iterator[list[Any]]:
         for minute in minutes:
@@ -135,7 +135,20 @@ def _copy_reported(scopes: list[int], minutes: range, of: random.Random) -> None
             over = begun + timedelta(minutes=1)
             for scope in scopes:
                 identity: UUID = uuid4()
-                yield [identity, scope, minute, begun, over, begun, over, over, True, True, *of.choice(drawn)]
+                yield [
+                    identity,
+                    scope,
+                    minute,
+                    begun,
+                    over,
+                    begun,
+                    over,
+                    over,
+                    True,
+                    True,
+                    False,
+                    *of.choice(drawn),
+                ]
 
     bulk.insert_values(Minute._meta.db_table, columns, rows())
 

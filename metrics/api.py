@@ -19,11 +19,10 @@ from console.rest.lists import asked_in
 from console.rest.serializers import QuerySerializer
 from contract.histogram import merged, quantile
 from metrics.queries import Point, scope_of, series
-from metrics.rules import FIGURES
+from metrics.rules import HISTOGRAMS, PLAIN
 
 DEFAULT_RANGE = timedelta(hours=1)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-_MERGED = ("processing", "critical")
 
 
 class SeriesQuery(QuerySerializer):
@@ -121,15 +120,13 @@ class MetricSeries(APIView):
 
 def _as_told(point: Point) -> dict[str, Any]:
     values = {each.name: getattr(point, each.name) for each in fields(point)}
-    return values | {name: _quantiles(values[name]) for name in _MERGED}
+    return values | {name: _quantiles(values[name]) for name in HISTOGRAMS}
 
 
 def _total(points: tuple[Point, ...]) -> dict[str, Any]:
-    total: dict[str, Any] = {
-        name: sum(getattr(point, name) for point in points) for name in FIGURES if name not in _MERGED
-    }
+    total: dict[str, Any] = {name: sum(getattr(point, name) for point in points) for name in PLAIN}
     total["children_bytes"] = max((point.children_bytes for point in points), default=0)
-    for name in _MERGED:
+    for name in HISTOGRAMS:
         total[name] = _quantiles(merged(getattr(point, name) for point in points))
     return total
 

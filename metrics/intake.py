@@ -12,7 +12,7 @@ from failures.intake.kinds.record_kind import BatchContext, Item, RecordKind, St
 from failures.intake.rows import insert_each
 from failures.intake.sanitize import whole
 from metrics.models import Minute, Scope
-from metrics.rules import COUNTS, as_text, believed, minute_of
+from metrics.rules import COUNTS, as_text, believed, is_long, minute_of
 
 # Of one record: a thousand times what a server can do in a year, and sums of any number fit a column.
 MOST_COUNT, MOST_BYTES, MOST_SECONDS, MOST_AT_ONCE = 10**11, 10**16, 1e12, 10**6
@@ -67,7 +67,7 @@ class ReportedMinutes(RecordKind[MinuteFigures]):
             row.began_at, row.ended_at = believed(
                 content.occurred_at, content.until, skew=batch.skew, received_at=batch.now
             )
-            row.span = minute_of(row.began_at)
+            row.span, row.long = minute_of(row.began_at), is_long(row.began_at, row.ended_at)
             rows.append(row)
         return StoreResult(insert_each(rows))
 

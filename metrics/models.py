@@ -69,8 +69,8 @@ def _scope() -> "models.ForeignKey[Scope, Scope]":
 
 class Minute(Sums):
     """What one record said; `id`: the record's. `span`: the minute in which it began by our clock, `began_at`
-    and `ended_at` the same exactly; `occurred_at` and `until` are the KMA's words. `folded`: the wider scopes
-    have it."""
+    and `ended_at` the same exactly; `occurred_at` and `until` are the KMA's words. `long`: it is shared among
+    several minutes. `folded`: the wider scopes have it."""
 
     id = models.UUIDField(primary_key=True)
     scope = _scope()
@@ -81,6 +81,7 @@ class Minute(Sums):
     until = models.DateTimeField()
     received_at = models.DateTimeField()
     verified = models.BooleanField()
+    long = models.BooleanField(default=False)
     folded = models.BooleanField(default=False)
 
     class Meta:

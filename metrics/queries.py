@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Q, Sum
+from django.db.models import Max, Q, QuerySet, Sum
 
 from console.database.statements import JoinedTexts
 from metrics.intake import key_for
@@ -16,9 +16,11 @@ from metrics.rollup import TABLES, is_pair, shares_of
 from metrics.rules import (
     COUNTS,
     FIGURES,
+    HISTOGRAMS,
     HOUR,
     MINUTE,
     MOST_POINTS,
+    PLAIN,
     SECONDS,
     Axis,
     Figures,
@@ -139,11 +141,11 @@ def _points(scopes: Sequence[Scope], on: Axis, *, histograms: bool = True) -> _P
 
 
 def _add_rows(found: _Places, scopes: Sequence[Scope], on: Axis, histograms: bool) -> None:
-    names = FIGURES if histograms else FIGURES[:-2]
+    names = FIGURES if histograms else PLAIN
     rows = TABLES[on.unit]._default_manager.filter(
         _within(scopes, on.first // on.unit, -(-on.end // on.unit))
     )
-    step, plain = on.step // on.unit, len(FIGURES) - 2
+    step, plain = on.step // on.unit, len(PLAIN)
     for scope, span, *values in rows.order_by("key").values_list("scope_id", "span", *names, *GAUGES):
         place = found[scope][span // step * step * on.unit]
         place.figures.add(Figures(*values[:plain]))
@@ -203,7 +205,9 @@ def totals(
         first, last = spans[0][0] * spans[0][1], spans[-1][0] * spans[-1][2]
         for unit, several in _whole_hours(spans).items():
             _sum(sums, unit, pairs, several, histograms)
-        for row in Minute.objects.filter(scope__in=pairs, span__lt=last).order_by():
+        reported = Minute.objects.filter(scope__in=pairs, span__lt=last).order_by()
+        _sum_rows(sums, reported.filter(span__gte=first, long=False), histograms)
+        for row in reported.filter(long=True):
             for minute, figures in shares_of(row):
                 if first <= minute < last:
                     sums[row.scope_id].add(figures)
@@ -234,17 +238,21 @@ def _sum(
     several: Sequence[tuple[int, int]],
     histograms: bool,
 ) -> None:
-    numbers = {f"sum_{name}": Sum(name) for name in (*COUNTS, *SECONDS)}
-    texts = {f"all_{name}": JoinedTexts(name) for name in FIGURES[-2:]} if histograms else {}
     for at in range(0, len(scopes), _SCOPES_AT_ONCE):
         some = scopes[at : at + _SCOPES_AT_ONCE]
         within = Q()
         for begin, over in several:
             within |= _within(some, begin, over)
-        rows = TABLES[unit]._default_manager.filter(within).order_by()
-        grouped: Any = rows.values("scope_id")
-        for row in grouped.annotate(most=Max("children_bytes"), **numbers, **texts):
-            values: dict[str, Any] = {name: int(row[f"sum_{name}"]) for name in COUNTS}
-            values |= {name: row[f"sum_{name}"] for name in SECONDS}
-            values |= {name.removeprefix("all_"): of_text(row[name]) for name in texts}
-            sums[row["scope_id"]].add(Figures(children_bytes=row["most"], **values))
+        _sum_rows(sums, TABLES[unit]._default_manager.filter(within).order_by(), histograms)
+
+
+def _sum_rows(sums: dict[int, Figures], rows: QuerySet[Any], histograms: bool) -> None:
+    """Adds these rows, not ordered, to the sums of their scopes."""
+    numbers = {f"sum_{name}": Sum(name) for name in (*COUNTS, *SECONDS)}
+    texts = {f"all_{name}": JoinedTexts(name) for name in HISTOGRAMS} if histograms else {}
+    grouped: Any = rows.values("scope_id")
+    for row in grouped.annotate(most=Max("children_bytes"), **numbers, **texts):
+        values: dict[str, Any] = {name: int(row[f"sum_{name}"]) for name in COUNTS}
+        values |= {name: row[f"sum_{name}"] for name in SECONDS}
+        values |= {name.removeprefix("all_"): of_text(row[name]) for name in texts}
+        sums[row["scope_id"]].add(Figures(children_bytes=row["most"], **values))

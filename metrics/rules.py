@@ -7,7 +7,7 @@ Pure. A day of people may have 23 or 25 hours: a range is two instants, and ever
 import json
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 # Of a span, in minutes.
@@ -31,6 +31,10 @@ def instant(minute: int) -> datetime:
 
 COUNTS = ("succeeded", "failed", "temporary", "recovered", "bytes", "no_timestamp", "before_sent")
 SECONDS = ("busy_seconds", "capacity_seconds", "spool_seconds")
+PLAIN = (*COUNTS, *SECONDS, "children_bytes")
+HISTOGRAMS = ("processing", "critical")
+# The fields of `Figures`, in their order.
+FIGURES = (*PLAIN, *HISTOGRAMS)
 
 
 @dataclass(slots=True)
@@ -69,18 +73,21 @@ class Figures:
                 mine[bucket] = mine.get(bucket, 0) + number
 
 
-FIGURES = tuple(each.name for each in fields(Figures))
-
 # A record of about a minute belongs to the one in which it begins: KMAs end theirs a moment after it is over.
 _ONE = timedelta(seconds=90)
 # Longer ones are shared evenly among minutes, hours or days: never among thousands.
 _PIECES = ((timedelta(hours=6), MINUTE), (timedelta(days=31), HOUR), (timedelta.max, DAY))
 
 
+def is_long(start: datetime, end: datetime) -> bool:
+    """Returns whether it is shared among several minutes."""
+    return end - start > _ONE
+
+
 def shared(figures: Figures, start: datetime, end: datetime) -> Iterator[tuple[int, Figures]]:
     """Yields (minute, its share): together exactly what was given."""
     first, length = minute_of(start), end - start
-    if length <= _ONE:
+    if not is_long(start, end):
         yield first, figures
         return
     unit = next(unit for most, unit in _PIECES if length <= most)
@@ -137,17 +144,17 @@ _BRIDGED = 2
 
 
 def as_text(histogram: Mapping[int, int]) -> str:
-    runs: list[str] = []
-    following = -1
+    runs: list[tuple[int, list[int]]] = []
     for index in sorted(histogram):
         if not histogram[index]:
             continue
-        if runs and index - following <= _BRIDGED:
-            runs[-1] += ",0" * (index - following) + f",{histogram[index]}"
+        missing = index - runs[-1][0] - len(runs[-1][1]) if runs else None
+        if missing is None or missing > _BRIDGED:
+            runs.append((index, []))
         else:
-            runs.append(f"{index}:{histogram[index]}")
-        following = index + 1
-    return " ".join(runs)
+            runs[-1][1].extend([0] * missing)
+        runs[-1][1].append(histogram[index])
+    return " ".join(f"{first}:{','.join(map(str, numbers))}" for first, numbers in runs)
 
 
 def add_text(into: dict[int, int], text: str) -> None:
@@ -172,28 +179,21 @@ def pack_minutes(minutes: Mapping[int, Figures]) -> bytes:
     rows = [
         [
             minute,
-            *(round(value, 3) if isinstance(value, float) else value for value in _values(each)),
-            as_text(each.processing),
-            as_text(each.critical),
+            *(round(getattr(each, name), 3) for name in PLAIN),
+            *(as_text(getattr(each, name)) for name in HISTOGRAMS),
         ]
         for minute, each in sorted(minutes.items())
     ]
-    return zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 6)
+    return zlib.compress(json.dumps(rows, separators=(",", ":")).encode())
 
 
 def unpack_minutes(data: bytes) -> dict[int, Figures]:
     found = {}
-    for minute, *values, processing, critical in json.loads(zlib.decompress(data)):
-        plain = dict(zip(_PLAIN, values, strict=True))
-        found[minute] = Figures(**plain, processing=of_text(processing), critical=of_text(critical))
+    for minute, *plain, processing, critical in json.loads(zlib.decompress(data)):
+        found[minute] = Figures(*plain)
+        add_text(found[minute].processing, processing)
+        add_text(found[minute].critical, critical)
     return found
-
-
-_PLAIN = FIGURES[:-2]
-
-
-def _values(each: Figures) -> Iterator[int | float]:
-    yield from (getattr(each, name) for name in _PLAIN)
 
 
 # -- which spans answer for a range --------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Spans of figures: how a long record is shared, when it was, and which rows answer for a range."""
 
 import itertools
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -13,17 +14,22 @@ from metrics.rules import (
     COUNTS,
     DAY,
     DAYS_KEPT,
+    FIGURES,
     HOUR,
     HOURS_KEPT,
+    KEPT,
     MINUTE,
     MINUTES_KEPT,
     MOST_POINTS,
+    PLAIN,
+    SECONDS,
     Figures,
     as_text,
     axis,
     believed,
     cover,
     instant,
+    is_long,
     minute_of,
     of_text,
     pack_minutes,
@@ -39,7 +45,7 @@ histograms = st.dictionaries(st.integers(0, 127), st.integers(1, 10**9), max_siz
 figures = st.builds(
     Figures,
     **dict.fromkeys(COUNTS, numbers),
-    busy_seconds=st.floats(0, 1e9),
+    **dict.fromkeys(SECONDS, st.floats(0, 1e9)),
     children_bytes=numbers,
     processing=histograms,
     critical=histograms,
@@ -54,14 +60,19 @@ def together(parts: list[Figures]) -> Figures:
     return total
 
 
+def same(one: Figures, other: Figures) -> bool:
+    """Seconds may differ by a thousandth."""
+    for name in SECONDS:
+        assert getattr(one, name) == pytest.approx(getattr(other, name), abs=0.001), name
+    return replace(one, **{name: getattr(other, name) for name in SECONDS}) == other
+
+
 @given(figures, seconds)
 @example(Figures(succeeded=1, processing={3: 1}), 3 * 3600)
 def test_shares_are_together_what_was_given(of: Figures, length: int) -> None:
     parts = list(shared(of, NOW, NOW + timedelta(seconds=length)))
     total = together([each for _, each in parts])
-    assert total.busy_seconds == pytest.approx(of.busy_seconds)
-    total.busy_seconds = of.busy_seconds
-    assert total == of
+    assert total.children_bytes == of.children_bytes and same(total, of)
     assert len({minute for minute, _ in parts}) == len(parts) <= 744
     assert all(minute_of(NOW) <= minute <= minute_of(NOW + timedelta(seconds=length)) for minute, _ in parts)
 
@@ -79,13 +90,45 @@ def test_ten_minutes_are_shared_evenly() -> None:
     assert [minute for minute, _ in parts] == list(range(minute_of(NOW), minute_of(NOW) + 10))
 
 
+@pytest.mark.parametrize(
+    ("length", "pieces", "apart"),
+    [
+        (timedelta(seconds=90.5), 2, MINUTE),
+        (timedelta(hours=6), 360, MINUTE),
+        (timedelta(hours=6, seconds=1), 6, HOUR),
+        (timedelta(days=31), 744, HOUR),
+        (timedelta(days=31, seconds=1), 31, DAY),
+        (timedelta(days=366), 366, DAY),
+    ],
+)
+def test_longer_ones_are_shared_among_longer_spans(length: timedelta, pieces: int, apart: int) -> None:
+    minutes = [minute for minute, _ in shared(Figures(succeeded=1), NOW, NOW + length)]
+    assert minutes == [minute_of(NOW) + n * apart for n in range(pieces)]
+    assert is_long(NOW, NOW + length)
+
+
+def test_figures_begin_with_nothing() -> None:
+    assert all(getattr(Figures(), name) == 0 for name in PLAIN)
+    assert [each.name for each in fields(Figures)] == list(FIGURES)
+
+
+def test_minutes_are_counted_since_1970_in_utc() -> None:
+    assert instant(0) == datetime(1970, 1, 1, tzinfo=UTC)
+    assert minute_of(datetime(1970, 1, 1, 1, 0, 59, tzinfo=BERLIN)) == 0
+
+
+def test_each_span_is_kept_for_so_long() -> None:
+    days = {unit: kept / DAY for unit, kept in KEPT.items()}
+    assert days == {MINUTE: 2, HOUR: 30, DAY: 365}
+
+
 # -- clocks --------------------------------------------------------------------------------------------------
 
 AGO = timedelta(minutes=5)
 LENGTH = timedelta(minutes=1)
 
 
-@pytest.mark.parametrize("skew", [None, 0.0, 29.9, -29.9])
+@pytest.mark.parametrize("skew", [None, 0.0, 30.0, -30.0])
 def test_a_clock_that_is_about_right_is_believed(skew: float | None) -> None:
     assert believed(NOW - AGO, NOW - AGO + LENGTH, skew=skew, received_at=NOW) == (
         NOW - AGO,
@@ -112,6 +155,11 @@ def test_a_clock_that_is_wrong_is_set_right_by_what_it_showed_at_sending(skew: f
 def test_what_cannot_be_is_of_the_moment_of_its_receipt(at: datetime, skew: float | None) -> None:
     start, end = believed(at, at + timedelta(hours=1) if at.year < 9999 else at, skew=skew, received_at=NOW)
     assert start == NOW and NOW <= end <= NOW + timedelta(seconds=30)
+
+
+def test_what_is_just_kept_is_believed() -> None:
+    oldest = NOW - timedelta(days=365)
+    assert believed(oldest, oldest + LENGTH, skew=None, received_at=NOW) == (oldest, oldest + LENGTH)
 
 
 def test_nothing_ends_in_the_future() -> None:
@@ -151,9 +199,7 @@ def test_minutes_are_read_as_they_were_packed(minutes: dict[int, Figures]) -> No
     found = unpack_minutes(pack_minutes(minutes))
     assert found.keys() == minutes.keys()
     for minute, each in minutes.items():
-        assert found[minute].busy_seconds == pytest.approx(each.busy_seconds, abs=0.001)
-        found[minute].busy_seconds = each.busy_seconds
-        assert found[minute] == each
+        assert same(found[minute], each)
 
 
 # -- ranges --------------------------------------------------------------------------------------------------
