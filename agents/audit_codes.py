@@ -27,6 +27,7 @@ text.COUNTS.declare(
 )
 text.DETAILS.declare(
     {
+        "add": _("labels to add"),
         "added": _("added"),
         "allows": _("allowed agents"),
         "group": _("group"),
@@ -34,6 +35,7 @@ text.DETAILS.declare(
         "members": _("members"),
         "message": _("message"),
         "missed": _("missed runs"),
+        "remove": _("labels to remove"),
         "removed": _("removed"),
         "schedule": _("schedule"),
         "ticket": _("ticket"),

@@ -39,6 +39,7 @@ from agents.servers.operations import Cordon, Drain, RemoveServer, RevokeServerT
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
+    LabelSetting,
     RemoveSetting,
     ResumeRun,
     RetryMessage,
@@ -76,7 +77,7 @@ def register() -> None:
     add_operations(
         EnableSetting, DisableSetting, RunSetting, StopSetting, RetryMessage, ResumeRun, RemoveSetting
     )
-    add_operations(StopOnServer, StartOnServer)
+    add_operations(StopOnServer, StartOnServer, LabelSetting)
     add_operations(ApplyPolicy, AdoptPolicy)
     add_operations(Commit, RollBack)
     add_operations(EnableGroup, DisableGroup, RunGroup, MoveMember, DeleteGroup)

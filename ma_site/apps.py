@@ -45,6 +45,7 @@ class MaSiteConfig(AppConfig):
                 "sign_in": _("sign in"),
                 "sign_out": _("sign out"),
                 "adopt_broker": _("take over the broker"),
+                "setting.bulk": _("change several settings"),
             }
         )
         text.DETAILS.declare({"before": _("previous site"), "site": _("site id")})

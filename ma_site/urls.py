@@ -14,10 +14,11 @@ import failures.urls
 import insights.urls
 import metrics.urls
 import retention.pages
+from console.audit.refusals import add_audited_page
 from console.rest.errors import unknown_address
 from console.ui.page import add_page, set_navigation
 from ma_site.health import health
-from ma_site.pages import overview
+from ma_site.pages import bulk, overview
 from ma_site.pages.api_docs import ApiDocs
 from ma_site.pages.glossary import glossary
 from ma_site.pages.health import health_page
@@ -29,6 +30,8 @@ from ma_site.scrape.page import metrics as scraped
 def register() -> None:
     set_navigation(NAVIGATION)
     add_page("settings/", overview.setting_list, "settings")
+    add_audited_page("bulk/settings/<slug:verb>/", bulk.bulk_page, "bulk", bulk.ACTION)
+    add_page("bulk/results/<uuid:whole>/", bulk.bulk_result, "bulk_result")
     add_page("health/", health_page, "health")
     add_page("glossary/", glossary, "glossary")
     add_page("search/", search, "search")

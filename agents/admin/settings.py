@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm, in_words
 from agents.models import Destination, LaunchSetting, Pool, Schedule
+from agents.models.labels import LabelsField
 from agents.models.parameters import JsonFormField
 from agents.pages.previews import offers
 from agents.pools.rights import destinations_for, may, may_anywhere, pools_for
@@ -53,8 +54,11 @@ class SettingForm(ScheduleForm):
 
     class Meta:
         # Of `parameters` the field says it itself.
-        field_classes = {"masked_properties": JsonFormField}
-        widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
+        field_classes = {"masked_properties": JsonFormField, "labels": LabelsField}
+        widgets = {
+            "agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"}),
+            "labels": AdminTextInputWidget(),
+        }
         help_texts = {
             "key": _("Also used as the subscription name on the broker. Cannot be changed later."),
             "agent": _("The name of the agent on the servers. Available agents are suggested."),
@@ -70,6 +74,7 @@ class SettingForm(ScheduleForm):
                 "The setting runs on one server in the pool, with failover, or on all servers. Only "
                 "online servers are used."
             ),
+            "labels": _("For example: team=billing, critical. Separate labels with commas."),
             "pool": _("A pool without servers is allowed, but nothing can run in it."),
             "destination": _(
                 "Only for message agents. Cannot be changed after the subscription has received messages."
@@ -191,7 +196,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
         (
             _("What"),
             {
-                "fields": ("key", "kind", "agent", "parameters", "description"),
+                "fields": ("key", "kind", "agent", "parameters", "labels", "description"),
                 "description": _("Once saved, the setting receives messages even while it is disabled."),
             },
         ),

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.fields.json import KeyTransform
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -23,6 +24,7 @@ from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_sch
 from agents.api.servers_pools import check_destination, check_pool, check_right
 from agents.models import Activation, Destination, LaunchSetting, Pool, ServerStop, Window
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.models.labels import LONGEST_PART, wanted_in
 from agents.pools.rights import check_anywhere
 from agents.provisioning.queue_counts import queue_figures
 from agents.provisioning.topology import save_setting
@@ -30,6 +32,7 @@ from agents.settings.enable import check_discarding, check_unmasking
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
+    LabelSetting,
     RemoveSetting,
     ResumeRun,
     RetryMessage,
@@ -88,6 +91,7 @@ CHOSEN = (
     "goal_percent",
     "parameters",
     "masked_properties",
+    "labels",
     "description",
 )
 MACHINE_FACTS = (
@@ -138,6 +142,11 @@ class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
         slug_field="name", queryset=Destination.objects.all(), required=False, allow_null=True
     )
     schedule = ScheduleSerializer(required=False, allow_null=True)
+    labels = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, max_length=LONGEST_PART),
+        required=False,
+        help_text="Keys with values; an empty value is a label without one.",
+    )
     group = serializers.SerializerMethodField(help_text="The scheduled group that the setting belongs to.")
     # No CharField with a default: an answer to PATCH would leave it out where it is empty.
     disabled_by = serializers.SerializerMethodField()
@@ -196,10 +205,18 @@ class SettingFilter(filters.FilterSet):
     enabled = SwitchFilter()
     pool = filters.CharFilter(field_name="pool__name")
     destination = filters.CharFilter(field_name="destination__name")
+    label = filters.CharFilter(method="labelled", help_text="`key` or `key=value`; several by commas: all.")
 
     class Meta:
         model = LaunchSetting
         fields = ("enabled", "agent", "kind", "timing", "pool", "destination", "provision_state")
+
+    def labelled(self, rows: QuerySet[LaunchSetting], _name: str, text: str) -> QuerySet[LaunchSetting]:
+        for word in wanted_in(text):
+            key, equals, value = word.partition("=")
+            rows = rows.filter(labels__has_key=key)
+            rows = rows.alias(label=KeyTransform(key, "labels")).filter(label=value) if equals else rows
+        return rows
 
 
 class SettingViewSet(
@@ -234,6 +251,7 @@ class SettingViewSet(
         ResumeRun: Answer(RunSerializer, status.HTTP_201_CREATED),
         StopOnServer: None,
         StartOnServer: None,
+        LabelSetting: None,
     }
 
     def for_action(self, action: str) -> LaunchSetting:

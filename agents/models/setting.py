@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import hooks
 from agents.models.destination import Destination, address_name
+from agents.models.labels import check_labels
 from agents.models.message_policy import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.pool import agent_problems
@@ -173,11 +174,7 @@ class LaunchSetting(Goal):
         validators=[property_name],
     )
     committed_destination = models.CharField(
-        _("destination for commit events"),
-        max_length=200,
-        blank=True,
-        default="",
-        validators=[address_name],
+        _("destination for commit events"), max_length=200, blank=True, default="", validators=[address_name]
     )
     rolled_back_destination = models.CharField(
         _("destination for rollback events"),
@@ -225,6 +222,7 @@ class LaunchSetting(Goal):
     masked_properties = models.JSONField(
         _("masked message properties"), default=list, blank=True, validators=[check_names]
     )
+    labels = models.JSONField(_("labels"), default=dict, blank=True, validators=[check_labels])
     description = models.TextField(_("description"), blank=True, default="")
 
     enabled = models.BooleanField(_("enabled"), default=False, editable=False)

@@ -30,6 +30,7 @@ from agents.models import (
     ServerStop,
     Withheld,
 )
+from agents.models.labels import label_words
 from agents.models.parameters import DEEPEST_PARAMETERS
 from agents.pages import setting_fields
 from agents.pages.states import (
@@ -230,6 +231,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         section="settings",
         crumbs=[(gettext("Settings"), link("settings"))],
         setting=setting,
+        labels=label_words(setting.labels),
         state=stopping_label(setting, figures.consumers) or setting_label(setting, runs, now, facts),
         partial=is_partial(runs, now),
         stopped=stopped_text(stops) if setting.enabled else "",

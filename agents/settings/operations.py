@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -15,6 +16,7 @@ from agents.breaker.interruption import resume_on_server
 from agents.groups.group import group_of
 from agents.models import Activation, LaunchSetting, Server, Spread, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.models.labels import LONGEST_TEXT, label_words, relabelled
 from agents.pools.rights import SettingRight
 from agents.provisioning.queue_counts import figures_of
 from agents.settings import enable, server_stops
@@ -23,8 +25,8 @@ from agents.settings.removal import removal_refusal, remove_setting
 from agents.settings.text import what_starts, what_starts_there, what_stops, what_stops_there
 from agents.state_history import why_of
 from console.operations.inputs import REASON, Flag, RowInput, TextInput, Until
-from console.operations.operation import Act, Done, Operation, Question, Resource
-from console.operations.refusals import Refused
+from console.operations.operation import UNCHANGED, Act, Done, Operation, Question, Resource
+from console.operations.refusals import Refused, WronglyAsked
 
 SETTINGS = Resource(
     name="setting",
@@ -116,13 +118,7 @@ class DisableSetting(Operation[LaunchSetting]):
         group = group_of(setting)
         record = partial(act.record, group=group.name) if group else act.record
         was_on = disable_setting(
-            setting,
-            act.by,
-            why_of(act.by, act.reason),
-            act.now,
-            ticket=ticket,
-            until=until,
-            record=record,
+            setting, act.by, why_of(act.by, act.reason), act.now, ticket=ticket, until=until, record=record
         )
         names = {"key": setting.key, "group": group.name if group else ""}
         if not was_on:
@@ -276,6 +272,36 @@ class StartOnServer(Operation[LaunchSetting]):
         text = gettext("Stop on %(server)s removed: %(key)s")
         already = gettext("Was not stopped on %(server)s: %(key)s")
         return Done((text if started else already) % {"key": setting.key, "server": server.name})
+
+
+class LabelSetting(Operation[LaunchSetting]):
+    """Adds and removes labels of the setting. `remove`: `key` with any value, or `key=value` with this one.
+    No effect if its labels are so already."""
+
+    code, label, icon, quiet = "setting.label", _("Label"), "edit", True
+    on, permission = SETTINGS, SettingRight("edit")
+    inputs = {
+        "add": TextInput(_("Labels to add, such as team=billing, critical"), LONGEST_TEXT),
+        "remove": TextInput(_("Labels to remove"), LONGEST_TEXT),
+    }
+
+    def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
+        present = ", ".join(label_words(setting.labels)) or gettext("none")
+        text = gettext("Labels now: %(labels)s.") % {"labels": present}
+        return Question(gettext("Change the labels of %(key)s?") % {"key": setting.key}, [text])
+
+    @transaction.atomic
+    def run(self, setting: LaunchSetting, act: Act, *, add: str, remove: str, **inputs: Any) -> Done:
+        current = LaunchSetting.objects.select_for_update(no_key=True).get(pk=setting.pk)
+        try:
+            labels = relabelled(current.labels, add, remove)
+        except ValidationError as error:
+            raise WronglyAsked("bad_labels", " ".join(error.messages)) from error
+        if labels == current.labels:
+            return Done(UNCHANGED)
+        LaunchSetting.objects.filter(pk=setting.pk).update(labels=labels)
+        act.record()
+        return Done(gettext("Labels changed: %(key)s") % {"key": setting.key})
 
 
 class RemoveSetting(Operation[LaunchSetting]):

@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,20 @@ Person = User | AbstractBaseUser | AnonymousUser | None
 # Statuses of an answer that say: this person, or this state of things, does not allow it.
 REFUSALS = (403, 409)
 LONGEST_REASON = 2000
+
+
+# What the entries that are made meanwhile belong to.
+_whole: ContextVar[UUID | None] = ContextVar("whole", default=None)
+
+
+@contextmanager
+def part_of(operation: UUID) -> Iterator[None]:
+    """Joins every entry that is made inside and names no operation of its own."""
+    before = _whole.set(operation)
+    try:
+        yield
+    finally:
+        _whole.reset(before)
 
 
 # Adds the entry of what is done: called in the transaction of the change, so that both are there or neither.
@@ -68,7 +83,7 @@ def record(
         action=action[:40],
         target=storable(target)[:300],
         detail=dict(detail or {}),
-        operation=operation,
+        operation=operation or _whole.get(),
         setting_key=storable(setting_key)[:61],
         letter=letter,
         scope=scope[:20],

@@ -51,7 +51,7 @@ class OperationsCommand(BaseCommand):
             self._list(options["json"])
             return
         operation = next(each for each in self.operations if each.verb() == options["action"])
-        obj, person = self._found(options["key"]), _person(options["person"])
+        obj, person = self._found(options["key"]), named_person(options["person"])
         given = {name: each.from_command(options[name]) for name, each in operation.inputs.items()}
         try:
             done = perform(operation, obj, person, **given)
@@ -90,7 +90,7 @@ class OperationsCommand(BaseCommand):
         self.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
 
 
-def _person(name: str | None) -> User | None:
+def named_person(name: str | None) -> User | None:
     """None is the command line itself: whoever may start it may do everything, as with the database."""
     if name is None:
         return None

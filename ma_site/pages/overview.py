@@ -28,8 +28,17 @@ from failures.pages.protocols import VIEW as SEE_PROTOCOLS
 from ma_site.demo import DEMO_PREFIX
 from ma_site.demo import POOL as DEMO_POOL
 from ma_site.pages.attention import needs_of
+from ma_site.pages.bulk import bulk_links
 from ma_site.pages.health import quick_parts
-from ma_site.pages.table import OFF, SettingRow, setting_rows, settings_listing, with_curves
+from ma_site.pages.table import (
+    OFF,
+    STATES,
+    Selection,
+    SettingRow,
+    setting_rows,
+    settings_listing,
+    with_curves,
+)
 from metrics.pages.panels import CURVES, installation_charts
 
 VIEW = "agents.view_launchsetting"
@@ -123,15 +132,10 @@ def _latest(request: HttpRequest) -> FailureProtocol | None:
     )
 
 
-GROUPS = ("on", "problem", "off", *OFF)
-
-
 @require_safe
 @needs(VIEW)
 def setting_list(request: HttpRequest) -> HttpResponseBase:
-    chosen = request.GET.get("state", "")
-    chosen = chosen if chosen in GROUPS else ""
-    now = timezone.now()
+    selection, now = Selection.of(request.GET), timezone.now()
     every = setting_rows(now, request.user)
     labels = {
         "on": _("healthy"),
@@ -141,14 +145,13 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         "manual": pgettext("of several settings", "disabled manually"),
         "never": pgettext("of several settings", "never enabled"),
     }
-    counts = {group: _count(every, group) for group in GROUPS}
+    counts = {group: _count(every, group) for group in STATES}
     tabs = [
-        (group, labels[group], counts[group], group == chosen)
-        for group in GROUPS
-        if counts[group] or group == chosen or group not in OFF
+        (group, labels[group], counts[group], group == selection.state)
+        for group in STATES
+        if counts[group] or group == selection.state or group not in OFF
     ]
-    found = settings_listing(request, (row for row in every if not chosen or row.is_in(chosen)))
-    listed = with_curves(found, now)
+    listed = with_curves(settings_listing(request, every), now)
     return page(
         request,
         "ma_site/settings.html",
@@ -160,7 +163,12 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         tabs=tabs,
         tab_kept=address_of(request.GET, "state", NUMBER),
         every=len(every),
-        chosen=chosen,
+        chosen=selection.state,
+        selection=selection,
+        narrowed=Selection.of({**request.GET.dict(), "state": ""}) != Selection(),
+        pools=sorted({row.setting.pool.name for row in every}),
+        destinations=sorted({row.destination for row in every} - {""}),
+        bulk=bulk_links(request.user, selection),
         may_add=may_anywhere(request.user, "add"),
     )
 

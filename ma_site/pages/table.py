@@ -1,9 +1,10 @@
 """The table of settings: what each does now, what waits and what is dead."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
@@ -15,11 +16,12 @@ from django.utils.translation import gettext_lazy
 from agents.activations.queries import OpenRun, open_runs
 from agents.activations.rules.outcome import is_partial
 from agents.models import LaunchSetting, RunPhase, ServerState, ServerStop
+from agents.models.labels import has_labels, label_words, wanted_in
 from agents.pages.settings import not_stopped, stopped_text, stops_of
 from agents.pages.states import SettingFacts, at_work, drain_text, facts_of, setting_label, stopping_label
 from agents.provisioning.queue_counts import Figures, figures_for
 from agents.provisioning.subscriptions import drains_of
-from console.lists.columns import Column, Listing, listing, matching, search_in
+from console.lists.columns import Column, Listing, listing, matching
 from console.ui.amounts import number
 from console.ui.charts.chart import sparkline
 from console.ui.page import StateLabel, link
@@ -34,6 +36,9 @@ MOST_DOTS = 12
 TONES = ("bad", "warn", "ok")
 # Why a setting is disabled: by its breaker, by a person, or it was never enabled.
 OFF = TRIPPED, MANUAL, NEVER = "tripped", "manual", "never"
+STATES = ("on", "problem", "off", *OFF)
+# Characters of what a list is narrowed by.
+LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +141,18 @@ class SettingRow:
         return sum(run.failed + run.temporary for run in self.runs)
 
     @property
+    def labels(self) -> list[str]:
+        return label_words(self.setting.labels)
+
+    @property
+    def destination(self) -> str:
+        return self.setting.destination.name if self.setting.destination else ""
+
+    @property
     def texts(self) -> list[str]:
         """Returns what it is searched by."""
         setting = self.setting
-        destination = setting.destination.name if setting.destination else ""
-        return [setting.key, setting.agent, destination, setting.pool.name]
+        return [setting.key, setting.agent, self.destination, setting.pool.name, *self.labels]
 
     @property
     def worst_first(self) -> tuple[int, int, str]:
@@ -158,6 +170,40 @@ class SettingRow:
             self.off != NEVER,
         )
         return next((place for place, so in enumerate(ranks) if so), len(ranks)), -dead, self.setting.key
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the list of settings is narrowed by; empty: by nothing. `label`: `key` or `key=value`, of several
+    each. A state that nobody knows is none."""
+
+    state: str = ""
+    label: str = ""
+    pool: str = ""
+    destination: str = ""
+    q: str = ""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Selection":
+        found = {name: str(values.get(name) or "").strip()[:LONGEST] for name in cls.__slots__}
+        return cls(**found | {"state": found["state"] if found["state"] in STATES else ""})
+
+    @property
+    def query(self) -> str:
+        """Returns the address of the list that shows it."""
+        return urlencode({name: value for name, value in asdict(self).items() if value})
+
+    def among(self, rows: Iterable[SettingRow]) -> list[SettingRow]:
+        wanted = wanted_in(self.label)
+        found = [
+            row
+            for row in rows
+            if (not self.state or row.is_in(self.state))
+            and (not wanted or has_labels(row.setting.labels, wanted))
+            and self.pool in ("", row.setting.pool.name)
+            and self.destination in ("", row.destination)
+        ]
+        return matching(found, self.q, lambda row: row.texts)
 
 
 COLUMNS: tuple[Column[SettingRow], ...] = (
@@ -198,8 +244,8 @@ COLUMNS: tuple[Column[SettingRow], ...] = (
 
 
 def settings_listing(request: HttpRequest, rows: Iterable[SettingRow]) -> Listing[SettingRow]:
-    """The worst first, unless somebody asks for another order."""
-    found = matching(rows, search_in(request.GET), lambda row: row.texts)
+    """Those that the address selects, the worst first, unless somebody asks for another order."""
+    found = Selection.of(request.GET).among(rows)
     return listing(request, sorted(found, key=lambda row: row.worst_first), COLUMNS)
 
 

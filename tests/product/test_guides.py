@@ -16,8 +16,10 @@ from tests.product.clone import Clone, started
 # They need nothing but the demo.
 PAGES = (
     "another-environment.md",
+    "bulk.md",
     "disk-full.md",
     "erase.md",
+    "freeze.md",
     "rehearse.md",
     "reindex.md",
     "settings-in-git.md",

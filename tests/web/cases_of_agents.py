@@ -30,6 +30,7 @@ from agents.settings.enable import enable_setting
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
+    LabelSetting,
     RemoveSetting,
     ResumeRun,
     RetryMessage,
@@ -212,6 +213,13 @@ CASES = (
         "agents.can_stop",
         lambda pool: {"server": server_of(pool)},
         detail={"server": "srv-1"},
+    ),
+    Case(
+        LabelSetting,
+        off,
+        "agents.change_launchsetting",
+        {"add": "team=billing", "remove": "tier"},
+        detail={"add": "team=billing", "remove": "tier"},
     ),
     Case(RemoveSetting, standalone, "agents.delete_launchsetting", detail={"decided": True}),
     Case(EnableGroup, group_off, "agents.can_enable"),

@@ -90,6 +90,10 @@ class Rows:
             yield Ask(f"POST {begin}run/", [self._delayed(enabled=True).key])
             yield Ask(f"POST {begin}stop/", ["night-sum"], {"reason": "x"})
             yield Ask(f"POST {begin}retry/", [self._ordered().key])
+            yield Ask(f"POST {begin}label/", [ON], {"add": "team=billing"})
+        many = {"settings": [ON], "add": "team=billing"}
+        yield Ask(f"POST {REST}/bulk/", said=many | {"action": "label"})
+        yield Ask("POST /bulk/settings/<slug:verb>/", ["label"], many)
         Server.objects.filter(name="srv-3").update(duty=Duty.ACTIVE)
         yield Ask(f"POST {rest}resume/", [ON], {"server": "srv-3"})
         Server.objects.filter(name="srv-3").update(duty=Duty.ACTIVE)

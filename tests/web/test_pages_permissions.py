@@ -17,7 +17,7 @@ FOR_OPERATORS = (
     "switch off", "switch on", "give back all", "give back some", "new setting",
     "run now", "stop", "resume", "stop on a server", "start on a server",
     "group switch off", "group switch on", "group run",
-    "freeze the site", "unfreeze the site", "freeze a pool", "unfreeze a pool",
+    "label a setting", "freeze the site", "unfreeze the site", "freeze a pool", "unfreeze a pool",
     "cordon", "drain", "back", "snooze alert", "close alert", "apply a policy", "adopt a policy",
 )  # fmt: skip
 # With permissions of their own, which neither role has.

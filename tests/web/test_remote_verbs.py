@@ -137,6 +137,8 @@ def others(letters: letter_requests.Rows, launching: launching_requests.Rows) ->
     yield Ask(replays, said={**moved, "action": "discard", "reason": "x"})
     yield Ask(replays, said={**moved, "action": "put_back", "letters": [letters.in_bin.pk]})
     yield Ask(f"POST {REST}/preflight/", said={"setting": KEY, "all": True})
+    for action in ("enable", "disable", "stop"):
+        yield Ask(f"POST {REST}/bulk/", said={"action": action, "settings": [ON]})
     numbers = house.numbers("waiting")
     yield Ask(waiting, [KEY], {"action": "to_dlq", "part": "waiting", "reason": "x", "messages": numbers})
     house.delay("d1")

@@ -15,7 +15,7 @@ from tests.web.rows import api_client
 ACTIONS = [
     *(
         f"settings/orders/{action}"
-        for action in ("enable", "disable", "run", "stop", "resume", "stop-on", "start-on")
+        for action in ("enable", "disable", "run", "stop", "resume", "stop-on", "start-on", "label")
     ),
     *(f"groups/night/{action}" for action in ("enable", "disable", "run", "stop", "move")),
     *(f"servers/srv-1/{action}" for action in ("cordon", "drain", "uncordon")),

@@ -1,5 +1,5 @@
-"""manage.py settings list|enable|disable|run|stop|stop_on|start_on: what people do on the pages, for scripts
-and at night."""
+"""manage.py settings list|enable|disable|run|stop|stop_on|start_on|label: what people do on the pages, for
+scripts and at night."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from agents.models import Activation, LaunchSetting
 from agents.settings.operations import (
     DisableSetting,
     EnableSetting,
+    LabelSetting,
     RunSetting,
     StartOnServer,
     StopOnServer,
@@ -18,10 +19,18 @@ from console.operations.operation import Done
 
 class Command(OperationsCommand):
     help = (
-        "Lists launch settings, or enables, disables, runs or stops one, everywhere or on one server. Exit "
-        "code 1 if refused."
+        "Lists launch settings, or enables, disables, runs or labels one, or stops one everywhere or on one "
+        "server. Exit code 1 if refused."
     )
-    operations = (EnableSetting, DisableSetting, RunSetting, StopSetting, StopOnServer, StartOnServer)
+    operations = (
+        EnableSetting,
+        DisableSetting,
+        RunSetting,
+        StopSetting,
+        StopOnServer,
+        StartOnServer,
+        LabelSetting,
+    )
 
     def as_json(self, setting: LaunchSetting) -> dict[str, Any]:
         return {
@@ -34,6 +43,7 @@ class Command(OperationsCommand):
             "spread": setting.spread,
             "pool": setting.pool.name,
             "agent": setting.agent,
+            "labels": setting.labels,
             "destination": setting.destination.name if setting.destination else None,
             "provision_state": setting.provision_state,
             "stopped_on": list(setting.server_stops.values_list("server__name", flat=True)),
