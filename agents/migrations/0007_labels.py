@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0005_freezes'),
+        ('agents', '0006_goals_and_drains'),
     ]
 
     operations = [
