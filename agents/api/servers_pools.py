@@ -1,5 +1,4 @@
-"""/api/v1/servers/, server-tokens/, pools/, destinations/, and grants/: what groups of people may do with
-the settings of one pool."""
+"""/api/v1/servers/, server-tokens/, pools/, destinations/, and grants/: rights in one pool."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

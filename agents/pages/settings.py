@@ -19,7 +19,6 @@ from django.views.decorators.http import require_safe
 from agents.activations.queries import OpenRun, newest_by_server, open_runs, why_not_sent, withheld_runs
 from agents.activations.rules.outcome import is_partial
 from agents.destinations import redelivery
-from agents.groups.group import group_of
 from agents.models import (
     Activation,
     ActivationState,
@@ -217,12 +216,13 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     now = timezone.now()
     servers = list(setting.pool.servers.all())
     offered = list(OfferedAgent.objects.filter(name=setting.agent, server__in=servers))
-    current = setting.activations.order_by("-started_at").first()
+    shown = list(setting.activations.all()[:SHOWN_ACTIVATIONS])
+    current = next(iter(shown), None)
+    member = getattr(setting, "membership", None)
     stops = list(setting.server_stops.all())
     runs = not_stopped(open_runs([setting.pk]).get(setting.pk, []), stops)
     facts, figures, withheld = facts_of([setting.pk])[setting.pk], figures_of(setting), withheld_note(setting)
     facts = replace(facts, withheld=withheld is not None)
-    shown = list(setting.activations.all()[:SHOWN_ACTIVATIONS])
     failed = failures_by_server(shown)
     return page(
         request,
@@ -249,7 +249,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         buttons=operation_buttons(
             request.user, setting, EnableSetting, RetryMessage, StopSetting, RunSetting, DisableSetting
         ),
-        group=group_of(setting),
+        group=member.group if member else None,
         schedule=scheduled(setting, now),
         pending=pending_reason(current),
         withheld=withheld,
@@ -272,7 +272,7 @@ def _runs_of(activation: Activation | None) -> list[Run]:
 
 def _setting(key: str) -> LaunchSetting:
     """Its stops are read once, for the panel of the breaker too."""
-    rows = LaunchSetting.objects.select_related("pool", "destination", "disabled_by")
+    rows = LaunchSetting.objects.select_related("pool", "destination", "disabled_by", "membership__group")
     return get_object_or_404(rows.prefetch_related(Prefetch("server_stops", STOPS)), key=key)
 
 
