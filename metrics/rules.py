@@ -91,7 +91,7 @@ def shared(figures: Figures, start: datetime, end: datetime) -> Iterator[tuple[i
         yield first, figures
         return
     unit = next(unit for most, unit in _PIECES if length <= most)
-    number = max(1, round(length / timedelta(minutes=unit)))
+    number = round(length / timedelta(minutes=unit))
     for piece in range(number):
         yield first + piece * unit, _share(figures, piece, number)
 
@@ -130,7 +130,8 @@ def believed(
             occurred_at -= timedelta(seconds=skew)
         except OverflowError:
             occurred_at = received_at
-    if not received_at - timedelta(minutes=DAYS_KEPT) <= occurred_at <= received_at:
+    occurred_at = min(occurred_at, received_at)
+    if occurred_at < received_at - timedelta(minutes=DAYS_KEPT):
         occurred_at = received_at
     most = received_at - occurred_at + timedelta(seconds=SKEW_BELIEVED)
     return occurred_at, occurred_at + min(length, most)
@@ -184,7 +185,7 @@ def pack_minutes(minutes: Mapping[int, Figures]) -> bytes:
         ]
         for minute, each in sorted(minutes.items())
     ]
-    return zlib.compress(json.dumps(rows, separators=(",", ":")).encode())
+    return zlib.compress(json.dumps(rows).encode())
 
 
 def unpack_minutes(data: bytes) -> dict[int, Figures]:

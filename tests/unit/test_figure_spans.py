@@ -178,6 +178,7 @@ def test_nothing_ends_in_the_future() -> None:
         ({42: 5, 40: 3, 41: 17}, "40:3,17,5"),
         ({40: 3, 43: 1, 47: 2}, "40:3,0,0,1 47:2"),
         ({40: 3, 41: 0, 127: 1}, "40:3 127:1"),
+        ({10: 1, 40: 2, 42: 3}, "10:1 40:2,0,3"),
     ],
 )
 def test_buckets_side_by_side_are_written_once(histogram: dict[int, int], text: str) -> None:
@@ -200,6 +201,11 @@ def test_minutes_are_read_as_they_were_packed(minutes: dict[int, Figures]) -> No
     assert found.keys() == minutes.keys()
     for minute, each in minutes.items():
         assert same(found[minute], each)
+
+
+def test_seconds_are_packed_to_a_thousandth() -> None:
+    packed = unpack_minutes(pack_minutes({7: Figures(busy_seconds=0.12345, spool_seconds=1e9)}))
+    assert (packed[7].busy_seconds, packed[7].spool_seconds) == (0.123, 1e9)
 
 
 # -- ranges --------------------------------------------------------------------------------------------------

@@ -204,6 +204,10 @@ def test_what_comes_late_is_added_wherever_its_time_is_kept(late: timedelta) -> 
     settle(now)
     rollup.forget_all(now)
     assert by_total(hall, NOON - DAY, now, now) == everywhere(24)
+    if late < 46 * HOUR:
+        for scope in hall.scopes.values():
+            points = series(scope, NOON, NOON + 3 * MINUTE, NOON + 10 * MINUTE + late).points
+            assert [point.succeeded for point in points] == [16, 8, 0]
     assert {handled(Day, scope) for scope in hall.scopes.values()} == {24}
     assert {handled(Hour, scope) for scope in hall.scopes.values()} == {24 if late < 30 * DAY else 0}
     assert {handled(ScopeMinute, hall.scopes[name]) for name in ("*", "s", "h")} == {
