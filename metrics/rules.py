@@ -199,7 +199,7 @@ def unpack_minutes(data: bytes) -> dict[int, Figures]:
 
 # -- which spans answer for a range --------------------------------------------------------------------------
 
-STEPS = (1, 2, 5, 10, 15, 30, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
+STEPS = (1, 2, 5, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
 MOST_POINTS = 400
 # Of a longer range minutes are not read: an hour of it is finer than a picture.
 _BY_MINUTES = 25 * HOUR
@@ -225,8 +225,8 @@ class Axis:
 def axis(
     start: datetime, end: datetime, now: datetime, *, most: int = MOST_POINTS, by_minutes: int = _BY_MINUTES
 ) -> Axis:
-    """Returns the finest of at most so many points. What is not kept any more, or has not arrived yet, is cut
-    off."""
+    """Returns the finest of at most so many points, or else of days. What is not kept any more, or has not
+    arrived yet, is cut off."""
     present = minute_of(now - ARRIVES_WITHIN)
     first = max(minute_of(max(start, _EPOCH)), minute_of(now) - DAYS_KEPT)
     last = min(_minute_from(end), present)

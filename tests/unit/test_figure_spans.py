@@ -235,9 +235,15 @@ def test_an_axis_is_bounded_and_holds_the_range_as_far_as_it_is_kept(start: date
         (timedelta(hours=1), 1),
         (timedelta(hours=6), 1),
         (timedelta(hours=12), 2),
-        (timedelta(hours=24), 5),
+        (timedelta(minutes=400), 1),
+        (timedelta(minutes=401), 2),
+        (timedelta(minutes=800), 2),
+        (timedelta(minutes=804), 5),
+        (timedelta(hours=25), 5),
         (timedelta(hours=26), HOUR),
         (timedelta(days=7), HOUR),
+        (timedelta(hours=398), HOUR),
+        (timedelta(hours=402), 2 * HOUR),
         (timedelta(days=29), 2 * HOUR),
         (timedelta(days=31), DAY),
         (timedelta(days=400), DAY),
@@ -246,6 +252,25 @@ def test_an_axis_is_bounded_and_holds_the_range_as_far_as_it_is_kept(start: date
 )
 def test_the_step_fits_the_range(ago: timedelta, step: int) -> None:
     assert axis(NOW - ago, NOW, NOW).step == step
+
+
+@pytest.mark.parametrize(
+    ("hours", "step"),
+    [
+        (1, 1),
+        (1.5, 2),
+        (24, HOUR),
+        (59, HOUR),
+        (62, 2),
+        (5 * 24, 3),
+        (13 * 24, 6),
+        (29 * 24, 12),
+        (40 * 24, 24),
+    ],
+)
+def test_few_points_have_longer_steps(hours: float, step: int) -> None:
+    found = axis(NOW - timedelta(hours=hours), NOW, NOW, most=60, by_minutes=90)
+    assert found.step == (step if hours < 2 or step == HOUR else step * HOUR) and len(found.points) <= 60
 
 
 def test_an_hour_of_yesterday_has_minutes_and_one_of_last_week_has_hours() -> None:
