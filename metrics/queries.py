@@ -19,7 +19,6 @@ from metrics.rules import (
     HISTOGRAMS,
     HOUR,
     MINUTE,
-    MOST_POINTS,
     PLAIN,
     SECONDS,
     Axis,
@@ -82,17 +81,18 @@ def scope_of(setting: int | None = None, server: int | None = None) -> str:
     return key_for(setting, server)
 
 
-def series(scope: str, start: datetime, end: datetime, now: datetime, *, most: int = MOST_POINTS) -> Series:
-    """Returns at most `most` points (365 to 400), from that of `start` to that of `end`."""
-    on = axis(start, end, now, most=max(most, 366))
+def series(scope: str, start: datetime, end: datetime, now: datetime) -> Series:
+    """Returns at most 400 points, from that of `start` to that of `end`."""
+    on = axis(start, end, now)
     row = Scope.objects.filter(key=scope).first()
     found = _points([row] if row else [], on)
     return Series(timedelta(minutes=on.step), tuple(_made(on, found.get(row.pk if row else 0, {}), now)))
 
 
 def series_of(scopes: Collection[str], start: datetime, end: datetime, now: datetime) -> dict[str, Series]:
-    """Returns a small series of each, without histograms, for a curve in a row of a list."""
-    on = axis(start, end, now, most=max(MOST_POINTS_EACH, 366), by_minutes=_MANY_BY_MINUTES)
+    """Returns a small series of each, without histograms, for a curve in a row of a list: at most
+    MOST_POINTS_EACH points, or days."""
+    on = axis(start, end, now, most=MOST_POINTS_EACH, by_minutes=_MANY_BY_MINUTES)
     rows = {row.key: row for row in Scope.objects.filter(key__among=list(scopes))}
     found = _points(list(rows.values()), on, histograms=False)
     step = timedelta(minutes=on.step)

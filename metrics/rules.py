@@ -91,7 +91,7 @@ def shared(figures: Figures, start: datetime, end: datetime) -> Iterator[tuple[i
         yield first, figures
         return
     unit = next(unit for most, unit in _PIECES if length <= most)
-    number = max(1, round(length / timedelta(minutes=unit)))
+    number = round(length / timedelta(minutes=unit))
     for piece in range(number):
         yield first + piece * unit, _share(figures, piece, number)
 
@@ -130,7 +130,8 @@ def believed(
             occurred_at -= timedelta(seconds=skew)
         except OverflowError:
             occurred_at = received_at
-    if not received_at - timedelta(minutes=DAYS_KEPT) <= occurred_at <= received_at:
+    occurred_at = min(occurred_at, received_at)
+    if occurred_at < received_at - timedelta(minutes=DAYS_KEPT):
         occurred_at = received_at
     most = received_at - occurred_at + timedelta(seconds=SKEW_BELIEVED)
     return occurred_at, occurred_at + min(length, most)
@@ -184,7 +185,7 @@ def pack_minutes(minutes: Mapping[int, Figures]) -> bytes:
         ]
         for minute, each in sorted(minutes.items())
     ]
-    return zlib.compress(json.dumps(rows, separators=(",", ":")).encode())
+    return zlib.compress(json.dumps(rows).encode())
 
 
 def unpack_minutes(data: bytes) -> dict[int, Figures]:
@@ -198,7 +199,7 @@ def unpack_minutes(data: bytes) -> dict[int, Figures]:
 
 # -- which spans answer for a range --------------------------------------------------------------------------
 
-STEPS = (1, 2, 5, 10, 15, 30, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
+STEPS = (1, 2, 5, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
 MOST_POINTS = 400
 # Of a longer range minutes are not read: an hour of it is finer than a picture.
 _BY_MINUTES = 25 * HOUR
@@ -224,8 +225,8 @@ class Axis:
 def axis(
     start: datetime, end: datetime, now: datetime, *, most: int = MOST_POINTS, by_minutes: int = _BY_MINUTES
 ) -> Axis:
-    """Returns the finest of at most so many points. What is not kept any more, or has not arrived yet, is cut
-    off."""
+    """Returns the finest of at most so many points, or else of days. What is not kept any more, or has not
+    arrived yet, is cut off."""
     present = minute_of(now - ARRIVES_WITHIN)
     first = max(minute_of(max(start, _EPOCH)), minute_of(now) - DAYS_KEPT)
     last = min(_minute_from(end), present)

@@ -178,6 +178,7 @@ def test_nothing_ends_in_the_future() -> None:
         ({42: 5, 40: 3, 41: 17}, "40:3,17,5"),
         ({40: 3, 43: 1, 47: 2}, "40:3,0,0,1 47:2"),
         ({40: 3, 41: 0, 127: 1}, "40:3 127:1"),
+        ({10: 1, 40: 2, 42: 3}, "10:1 40:2,0,3"),
     ],
 )
 def test_buckets_side_by_side_are_written_once(histogram: dict[int, int], text: str) -> None:
@@ -200,6 +201,11 @@ def test_minutes_are_read_as_they_were_packed(minutes: dict[int, Figures]) -> No
     assert found.keys() == minutes.keys()
     for minute, each in minutes.items():
         assert same(found[minute], each)
+
+
+def test_seconds_are_packed_to_a_thousandth() -> None:
+    packed = unpack_minutes(pack_minutes({7: Figures(busy_seconds=0.12345, spool_seconds=1e9)}))
+    assert (packed[7].busy_seconds, packed[7].spool_seconds) == (0.123, 1e9)
 
 
 # -- ranges --------------------------------------------------------------------------------------------------
@@ -229,9 +235,15 @@ def test_an_axis_is_bounded_and_holds_the_range_as_far_as_it_is_kept(start: date
         (timedelta(hours=1), 1),
         (timedelta(hours=6), 1),
         (timedelta(hours=12), 2),
-        (timedelta(hours=24), 5),
+        (timedelta(minutes=400), 1),
+        (timedelta(minutes=401), 2),
+        (timedelta(minutes=800), 2),
+        (timedelta(minutes=804), 5),
+        (timedelta(hours=25), 5),
         (timedelta(hours=26), HOUR),
         (timedelta(days=7), HOUR),
+        (timedelta(hours=398), HOUR),
+        (timedelta(hours=402), 2 * HOUR),
         (timedelta(days=29), 2 * HOUR),
         (timedelta(days=31), DAY),
         (timedelta(days=400), DAY),
@@ -240,6 +252,25 @@ def test_an_axis_is_bounded_and_holds_the_range_as_far_as_it_is_kept(start: date
 )
 def test_the_step_fits_the_range(ago: timedelta, step: int) -> None:
     assert axis(NOW - ago, NOW, NOW).step == step
+
+
+@pytest.mark.parametrize(
+    ("hours", "step"),
+    [
+        (1, 1),
+        (1.5, 2),
+        (24, HOUR),
+        (59, HOUR),
+        (62, 2),
+        (5 * 24, 3),
+        (13 * 24, 6),
+        (29 * 24, 12),
+        (40 * 24, 24),
+    ],
+)
+def test_few_points_have_longer_steps(hours: float, step: int) -> None:
+    found = axis(NOW - timedelta(hours=hours), NOW, NOW, most=60, by_minutes=90)
+    assert found.step == (step if hours < 2 or step == HOUR else step * HOUR) and len(found.points) <= 60
 
 
 def test_an_hour_of_yesterday_has_minutes_and_one_of_last_week_has_hours() -> None:
