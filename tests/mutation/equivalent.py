@@ -58,6 +58,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "for the reader: the three names are constants that begin with it"
         ),
     },
+    "agents/provisioning/drain.py": {
+        "_of_now: 0 -> -1 #2": "there is one beginning: the first is the last",
+    },
     "failures/error_groups/rules.py": {
         "_difference: after > scaled -> after >= scaled": "equal ones are the same, which was decided before",
         "oddity: failing <= tried.keys() -> failing < tried.keys()": (

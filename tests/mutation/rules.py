@@ -27,7 +27,6 @@ NAMES: dict[str, tuple[str, ...]] = {
     "contract/breaker.py": ("test_breaker",),
     "agents/breaker/rules.py": ("test_quorum",),
     "agents/provisioning/drain.py": ("test_drain",),
-    "metrics/goals.py": ("test_goals",),
     "agents/timetable.py": ("test_windows",),
     "agents/schedules/rules.py": ("test_window_verdicts",),
     "agents/freezes/rules.py": ("test_freeze_rules",),

@@ -117,3 +117,52 @@ def test_what_is_remembered_is_two_minutes_long_and_begins_anew_with_the_broker(
     assert [each.at for each in samples] == list(range(170, 300, 10))
     assert kept(samples, Sample(300, 0, 5)) == [Sample(300, 0, 5)]
     assert kept(samples, Sample(290, 290, 7))[-1].depth == 7, "two that look at once leave one sample"
+
+
+# -- exactly -------------------------------------------------------------------------------------------------
+
+BEGIN = 1_000_000.0
+
+
+def looks(*rows: tuple[float, int, int]) -> list[Sample]:
+    """(seconds after the first, added, depth)."""
+    return [Sample(BEGIN + second, added, depth) for second, added, depth in rows]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([(0, 0, 90), (10, 0, 80), (19.5, 0, 70)], None),
+        ([(0, 0, 90), (10, 0, 80), (20, 0, 70)], DrainEstimate(70, 0.0, 1.0, 70.0)),
+        ([(0, 0, 90), (10, 0, 85), (20, 0, 80)], DrainEstimate(80, 0.0, 0.5, 160.0)),
+        ([(0, 0, 10), (10, 0, 20), (20, 0, 30)], DrainEstimate(30, 0.0, 0.0, None)),
+        ([(0, 0, 90), (20, 0, 87), (40, 0, 84)], DrainEstimate(84, 0.0, 0.15, 560.0)),
+        ([(0, 0, 94), (20, 0, 88), (40, 0, 88)], DrainEstimate(88, 0.0, 0.0, None)),
+        ([(0, 0, 93), (20, 0, 88), (40, 0, 88)], DrainEstimate(88, 0.0, 0.125, 704.0)),
+        ([(0, 0, 95), (20, 0, 86), (40, 0, 85)], DrainEstimate(85, 0.0, 0.25, 340.0)),
+        ([(0, 0, 90), (10, 0, 0), (20, 0, 0), (30, 0, 0)], DrainEstimate(0, 0.0, 3.0, 0.0)),
+        ([(0, 0, 0), (10, 40, 35), (20, 40, 30), (30, 40, 25)], DrainEstimate(25, 0.0, 0.5, 50.0)),
+        ([(0, 0, 50), (10, 0, 45), (20, 60, 100)], DrainEstimate(100, 3.0, 0.5, None)),
+        (
+            [(0, 0, 50), (10, 40, 80), (20, 40, 70), (30, 40, 60), (40, 80, 90), (50, 120, 120)],
+            DrainEstimate(120, 2.4, 1.0, None),
+        ),
+        ([(0, 0, 50), (10, 0, 40), (20, 40, 70), (30, 80, 100)], DrainEstimate(100, 4.0, 1.0, None)),
+    ],
+    ids=[
+        "half a second too little", "enough", "slow", "delayed ones come due", "few leave", "it has stopped",
+        "less was due than tells", "one left", "empty by now", "a burst that is over", "one at this moment",
+        "two with a pause", "it has begun",
+    ],
+)  # fmt: skip
+def test_exactly(rows: list[tuple[float, int, int]], found: DrainEstimate | None) -> None:
+    assert estimate(looks(*rows)) == found
+
+
+def test_what_is_remembered_exactly() -> None:
+    samples = looks((0, 100, 9), (0.5, 300, 9), (60, 400, 9))
+    assert kept(samples, Sample(BEGIN + 120, 500, 9)) == [*samples, Sample(BEGIN + 120, 500, 9)]
+    assert kept(samples, Sample(BEGIN + 120.2, 500, 9)) == [*samples[1:], Sample(BEGIN + 120.2, 500, 9)]
+    assert kept(samples, Sample(BEGIN + 60, 400, 7)) == [*samples[:2], Sample(BEGIN + 60, 400, 7)]
+    assert kept(samples, Sample(BEGIN + 70, 399, 7)) == [Sample(BEGIN + 70, 399, 7)]
+    assert DrainEstimate(140, 0.0, 0.5, None).work_seconds == 280.0
