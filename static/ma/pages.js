@@ -36,9 +36,8 @@
             const local = written(instant), title = element.querySelector("title");
             if (element.tagName === "text") { element.textContent = shortly(instant, element.dataset.form, local); return; }
             if (title) title.textContent = title.textContent.replace(before, local);
-            [element.closest("[aria-label]:not(svg)")].forEach(function (named) {
-                if (named) named.setAttribute("aria-label", named.getAttribute("aria-label").replace(before, local));
-            });
+            const named = element.closest("[aria-label]:not(svg)");
+            if (named) named.setAttribute("aria-label", named.getAttribute("aria-label").replace(before, local));
             element.dataset.written = local;
         });
     }
