@@ -160,7 +160,6 @@ def chance_of_failures(here: Attempts, others: Attempts) -> float:
     return sum(
         exp(_log_ways(here.made, number) + _log_ways(others.made, failed - number) - ways)
         for number in range(here.failed, min(failed, here.made) + 1)
-        if failed - number <= others.made
     )
 
 

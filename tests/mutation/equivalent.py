@@ -62,6 +62,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_of_now: 0 -> -1 #2": "there is one beginning: the first is the last",
     },
     "failures/error_groups/rules.py": {
+        "odd_servers: 2 -> 1": "one server has no others, and is never odd",
+        "_is_odd: chance_of_failures(here, others) < level -> chance_of_failures(here, others) <= level": (
+            "no chance is exactly a level"
+        ),
         "_difference: after > scaled -> after >= scaled": "equal ones are the same, which was decided before",
         "oddity: failing <= tried.keys() -> failing < tried.keys()": (
             "one is fewer than the two at least that tried"

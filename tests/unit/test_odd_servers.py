@@ -3,6 +3,7 @@
 import random
 from itertools import pairwise
 from math import comb
+from statistics import NormalDist
 
 import pytest
 
@@ -23,6 +24,10 @@ def odd(*counts: tuple[int, int]) -> list[str]:
         ([(10, 100), (0, 100), (0, 100), (0, 100)], ["srv-1"]),
         ([(500, 1000), (20, 1000)], ["srv-1"]),
         ([(300, 10_000), (900, 1_000_000)], ["srv-1"]),
+        ([(2000, 10_000), (1000, 10_000)], ["srv-1"]),
+        ([(10, 20), (0, 100)], ["srv-1"]),
+        ([(5, 100), (0, 100_000)], ["srv-1"]),
+        ([(4, 100), (0, 100_000)], []),
         ([(10, 100), (10, 100)], []),
         ([(100, 100), (100, 100)], []),
         ([(0, 100), (0, 100)], []),
@@ -35,7 +40,8 @@ def odd(*counts: tuple[int, int]) -> list[str]:
         ([], []),
     ],
     ids=[
-        "10 of 100 beside none", "the other one", "one of four", "many", "very many", "alike", "all fail",
+        "10 of 100 beside none", "the other one", "one of four", "many", "very many", "just twice as often",
+        "20 attempts", "five failures", "four failures beside many attempts", "alike", "all fail",
         "none fails", "four attempts", "four failures", "19 attempts", "19 attempts elsewhere", "alone",
         "less than twice as often", "nothing",
     ],
@@ -63,6 +69,30 @@ def test_the_chance_is_that_of_the_hypergeometric_distribution() -> None:
     assert chance_of_failures(Attempts(100, 10), Attempts(100, 0)) == pytest.approx(
         comb(100, 10) / comb(200, 10)
     )
+
+
+def exactly(here: Attempts, others: Attempts) -> float:
+    made, failed = here.made + others.made, here.failed + others.failed
+    some = range(here.failed, min(failed, here.made) + 1)
+    return sum(comb(here.made, k) * comb(others.made, failed - k) for k in some) / comb(made, failed)
+
+
+def test_up_to_a_thousand_failures_are_judged_exactly_and_more_by_the_normal_distribution() -> None:
+    few, others = Attempts(3000, 520), Attempts(3000, MOST_EXACT - 520)
+    assert MOST_EXACT == 1000
+    assert chance_of_failures(few, others) == pytest.approx(exactly(few, others), rel=1e-6)
+    more = Attempts(3000, 521)
+    spread = (1001 / 6000 * 4999 / 6000 * 2 / 3000) ** 0.5
+    normal = 1 - NormalDist().cdf((521 - 480) / 3000 / spread)
+    assert chance_of_failures(more, others) == pytest.approx(normal, rel=1e-6)
+    assert exactly(more, others) != pytest.approx(normal, rel=1e-3)
+
+
+def test_where_all_or_none_fail_there_is_no_difference() -> None:
+    assert chance_of_failures(Attempts(2000, 2000), Attempts(2000, 2000)) == 1.0
+    assert Attempts(0, 0).rate == 0.0
+    here, others = Attempts(10, 5), Attempts(3, 3)
+    assert chance_of_failures(here, others) == pytest.approx(exactly(here, others))
 
 
 def test_many_failures_are_judged_as_few_are() -> None:
