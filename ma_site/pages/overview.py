@@ -3,6 +3,7 @@ do."""
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
@@ -165,6 +166,7 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         every=len(every),
         chosen=selection.state,
         selection=selection,
+        cleared=urlencode({name: value for name in ("state", "sort") if (value := request.GET.get(name))}),
         narrowed=Selection.of({**request.GET.dict(), "state": ""}) != Selection(),
         pools=sorted({row.setting.pool.name for row in every}),
         destinations=sorted({row.destination for row in every} - {""}),

@@ -18,6 +18,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "contract/version_3.py": ("contract/test_version_3",),
     "contract/fingerprint.py": ("test_fingerprint",),
     "contract/message_key.py": ("contract/test_message_key",),
+    "contract/histogram.py": ("contract/test_histogram",),
     "contract/typed.py": ("test_typed", "test_wire"),
     "agents/activations/rules/outcome.py": ("test_draining", "test_final_states", "test_partial"),
     "failures/error_groups/rules.py": ("test_comparing", "test_agent_versions", "unit/test_odd_servers"),

@@ -13,6 +13,7 @@ from agents.models import (
     Activation,
     Destination,
     Duty,
+    MaintenanceWindow,
     Pool,
     PoolGrant,
     ScheduledGroup,
@@ -20,7 +21,8 @@ from agents.models import (
     ServerToken,
     StateChange,
 )
-from alerts.models import AlertRule, NoticeTarget
+from agents.settings.bulk import carry_out
+from alerts.models import AlertRule, Notice, NoticeTarget
 from console.models import ApiToken, SavedFilter
 from dlq.models import Action, JobState, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.dead_letter import BIN_QUEUE
@@ -55,7 +57,10 @@ def _settings(world: World) -> dict[str, str]:
             opened_at=world.now - timedelta(minutes=number), due_at=world.now + timedelta(minutes=5),
         )  # fmt: skip
     token = ServerToken.objects.create(server=server, digest="d")
-    NoticeTarget.objects.create(setting=setting, channel="email", address="oncall@shop.example")
+    target = NoticeTarget.objects.create(setting=setting, channel="email", address="oncall@shop.example")
+    notice = Notice.objects.create(target=target, channel="email", address=target.address)
+    labels = {"add": "team=billing", "remove": "", "reason": ""}
+    labelled, _items = carry_out("label", [KEY], world.people["chief"], labels)
     return {
         "answers": "/answers/",
         "commit an answer": "/answers/1/commit/",
@@ -64,6 +69,8 @@ def _settings(world: World) -> dict[str, str]:
         "remove a setting": "/settings/stock-sync/remove/",
         "delete a group": "/groups/nightly/delete/",
         "remove a server": "/servers/srv-5/remove/",
+        "notification": f"/notices/{notice.pk}/",
+        "result of a bulk change": f"/bulk/results/{labelled}/",
         "revoke a token of a server": f"/server-tokens/{token.pk}/revoke/",
     }
 
@@ -139,6 +146,10 @@ def _forms(world: World) -> dict[str, str]:
         (pool, (*every, "add")),
         (AlertRule.objects.create(kind="spool_filling", pool=pool, upper=50), (*every, "add")),
         (NoticeTarget.objects.all()[0], (*every, "add")),
+        (
+            MaintenanceWindow.objects.create(pool=pool, crontab="0 2 * * 0", minutes=60, reason="updates"),
+            every,
+        ),
         (group, (*every, "add")),
         (world.people["viewer"], (*every, "add")),
     ]

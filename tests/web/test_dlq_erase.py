@@ -357,7 +357,7 @@ def test_a_letter_that_a_replay_has_is_left_and_told(
 def test_a_letter_in_somebodys_hands_is_left_and_told(house: None, broker: Broker) -> None:
     broker.held = {1}
     _out, err, code = erase(*BY_KEY)
-    assert code == 1 and "in delivery: 1" in err
+    assert code == 1 and "being delivered: 1" in err
     assert DeadLetter.objects.filter(message_key=KEY).count() >= 1, "found again by its key"
     broker.held = set()
 

@@ -15,7 +15,8 @@ from tests.web.test_every_route import patterns
 NO_PAGES = {
     "POST alone": """
         i18n/setlang/ logout/ insights/run/ insights/runs/<uuid:pk>/cancel/ groups/<slug:name>/move/
-        settings/<slug:key>/notices/<int:pk>/test/ waiting-actions/<uuid:pk>/stop/
+        settings/<slug:key>/notices/<int:pk>/test/ notice-targets/<int:pk>/test/ notices/<int:pk>/resend/
+        waiting-actions/<uuid:pk>/stop/
         replays/<uuid:pk>/pause/ replays/<uuid:pk>/resume/ foreign-queues/<int:pk>/forget/
         letters/<int:pk>/whole/ letters/<int:pk>/whole/cancel/ remarks/note/ remarks/mute/ remarks/take/
         remarks/faults/<int:pk>/end/ remarks/takings/<int:pk>/end/ remarks/takings/<int:pk>/hand-over/
@@ -24,7 +25,7 @@ NO_PAGES = {
         saved-filters/<int:pk>/delete/ protocols/saved/save/ protocols/saved/<int:pk>/change/
         protocols/saved/<int:pk>/delete/""",
     "a file, a script or a part of a page": """
-        favicon.ico autocomplete/ jsi18n/ healthz/ protocols/news/ protocols/export/ letters/export/
+        favicon.ico metrics autocomplete/ jsi18n/ healthz/ protocols/news/ protocols/export/ letters/export/
         dead-letters/<str:key>/export/ letters/<int:pk>/body/ letters/<int:pk>/whole/body/
         previews/destination/ previews/pool/<int:pk>/ insights/run-bar/""",
     "leads elsewhere": """

@@ -16,7 +16,15 @@ from django.utils.translation import override
 
 from agents.manifests.apply import Manner, apply
 from agents.manifests.document import Rejected, document_of
-from agents.models import Destination, LaunchSetting, Pool, PoolGrant, ScheduledGroup, Server
+from agents.models import (
+    Destination,
+    LaunchSetting,
+    MaintenanceWindow,
+    Pool,
+    PoolGrant,
+    ScheduledGroup,
+    Server,
+)
 from alerts.models import AlertRule, NoticeTarget
 from console.audit.log import account
 from console.audit.models import AuditEntry
@@ -326,6 +334,9 @@ MADE: Mapping[Any, Callable[[Pool], Any]] = {
     Destination: lambda pool: Destination.objects.create(name="demo.spare"),
     Group: lambda pool: Group.objects.get(name="viewer"),
     LaunchSetting: make_setting,
+    MaintenanceWindow: lambda pool: MaintenanceWindow.objects.create(
+        pool=pool, crontab="0 2 * * 0", minutes=60
+    ),
     NoticeTarget: lambda pool: NoticeTarget.objects.create(pool=pool, channel="webhook", address=HOOK),
     Pool: lambda pool: pool,
     PoolGrant: lambda pool: PoolGrant.objects.create(pool=pool, group=Group.objects.get(name="viewer")),
