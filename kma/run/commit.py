@@ -80,7 +80,7 @@ class RunActs:
     ) -> None:
         self.consumer: Consumer | None = None
         self.reply = pool.reply
-        self.accepted = journal.commit
+        self.accepted, self.failed = journal.commit, journal.fail
         self.depart = outbox.put
         self.send_event = outbox.put_event
         self.pass_on = elsewhere
@@ -110,8 +110,8 @@ class Committer:
         transaction that is not `wanted` any more is left out. This process may be killed
 
         before the append: nothing is settled, the message comes back; after a failure its slot is still
-        STARTED and becomes the protocol `kma died` of this attempt, under the record id that the lost
-        protocol would have had, and the breaker has not counted it;
+        STARTED, or says that it has failed, and becomes the protocol `kma died` of this attempt, under the
+        record id that the lost protocol would have had, and the breaker has not counted it;
         after the append: the same, but that record id is on disk already, so there is no second protocol; the
         counts that follow from it are there too, and an interruption with the mark that the run must not be
         taken up again;

@@ -278,6 +278,7 @@ class ConsumerLoop:
             self.minutes.count((ended,))
             self._pending.add(self._settler.succeeded(ended.work, datetime.now(UTC), accepted=True))
         else:
+            self._acts.failed(ended.work.slot)
             refused = ended.refused(event.problem)
             self.minutes.count((refused,))
             self._failed(refused, gone=False)

@@ -64,6 +64,9 @@ class Acts:
     def accepted(self, slot: int) -> None:
         self.slots.append(slot)
 
+    def failed(self, slot: int) -> None:
+        self.slots.append(-slot)
+
 
 def settling(**changed: Any) -> DeliverySettler:
     return DeliverySettler(RUN, replace(DESIRED, **changed), Totals(), CarriedCounts(), KnownAttempts({}))
