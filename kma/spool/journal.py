@@ -6,9 +6,9 @@ if it had not begun. Slots go FREE -> SENT (parent, before the message goes to a
 right before `run_agent`) -> FINISHED (child, right after it returned; ANSWERING when it sent something, which
 only its answer carries) -> FREE (parent, when the message is settled). A success is told by FINISHED alone.
 
-After a failure the slot stays STARTED until its protocol is in the spool, or has the mark FAILED (parent) where
-`run_agent` had returned: the broker did not take what it sent, or its process died before its answer was read.
-Whenever the KMA dies, the attempt has exactly one protocol, because both carry the slot's record id.
+After a failure the slot stays STARTED until its protocol is in the spool. Where `run_agent` had returned it
+has the mark FAILED (parent): the broker did not take what it sent, or its process died before its answer was
+read. Whenever the KMA dies, the attempt has exactly one protocol, because both carry the slot's record id.
 """
 
 import json
