@@ -46,6 +46,7 @@ class ConsumerLoop:
         desired: DesiredRun,
         settler: DeliverySettler,
         journal: Journal,
+        minutes: RunMinutes,
         pool: ChildPool,
         spool: Spool,
         inbox: RunInbox,
@@ -74,7 +75,7 @@ class ConsumerLoop:
         self._committer = Committer(pending, settler, journal, pool)
         self._slow = SlowHandlings(log)
         self._records = RecordIds()
-        self.minutes = RunMinutes(journal, settler.facts, spool)
+        self.minutes = minutes
         self.stopping = self.connected = False
         self.link_problem: Reason | None = None
 

@@ -241,6 +241,11 @@ class OpenMinute:
         for at in range(_MARKS + 1, _MARKS + 1 + 2 * words[_MARKS], 2):
             yield words[at], words[at + 1]
 
+    def measured(self) -> "array[int]":
+        """Of this minute so far: processing times by their buckets, then critical times, then microseconds of
+        processing."""
+        return self._words[_PROCESSING:_MARKS] + self._words[_BUSY : _BUSY + 1]
+
     # -- the record ------------------------------------------------------------------------------------------
 
     @property
