@@ -46,12 +46,13 @@ class MessageRun(RunThread):
         )
         pool.restarts = self._restarts
         outbox = Outbox(self._services.publisher, self._inbox.put, self._log)
-        services = self._services
+        minutes = RunMinutes(journal, self._settler.facts, self._services.spool)
+        minutes.tell = self._services.durations
         loop = ConsumerLoop(
             desired,
             self._settler,
             journal,
-            RunMinutes(journal, self._settler.facts, services.spool, services.durations),
+            minutes,
             pool,
             self._services.spool,
             self._inbox,

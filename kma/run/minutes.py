@@ -69,7 +69,6 @@ class RunMinutes:
         journal: Journal,
         facts: RunFacts,
         spool: Spool,
-        tell: TellDurations = to_nobody,
         *,
         clock: Clock = time.time,
         steady: Clock = time.monotonic,
@@ -82,7 +81,7 @@ class RunMinutes:
         at_once = 1 if facts.desired.kind is AgentKind.STANDALONE else facts.desired.concurrency
         self._minute = OpenMinute.create(journal, clock(), at_once)
         self.children_bytes = 0  # that the processes held when they were last looked at
-        self._tell = tell
+        self.tell: TellDurations = to_nobody
         self._tell_at = 0.0
         self._before = self._minute.measured()  # what was told of the open minute
         self._waits_since: float | None = None
@@ -153,7 +152,7 @@ class RunMinutes:
         self._before = now
         more = [after - known for after, known in zip(now, before, strict=True)]
         processing, critical = more[:BUCKETS], more[BUCKETS:-1]
-        self._tell(Durations(self._run.setting, processing, critical, more[-1] / 1e6))
+        self.tell(Durations(self._run.setting, processing, critical, more[-1] / 1e6))
 
     def _opened(self) -> None:
         self._began, self._since = self._minute.began, self._steady()

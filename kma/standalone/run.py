@@ -50,8 +50,8 @@ class StandaloneRun(RunThread):
         # What the run begins with: whatever follows is compared with it after a kill.
         self._services.ledger.note(self._settler.progress(self._restarts))
         self._journal = Journal.create(self.journal_path, self._about(), 1)
-        services = self._services
-        self._minutes = RunMinutes(self._journal, self._settler.facts, services.spool, services.durations)
+        self._minutes = RunMinutes(self._journal, self._settler.facts, self._services.spool)
+        self._minutes.tell = self._services.durations
         self._lease = Lease(self._journal.file)
         self._outbox = StandaloneOutbox(self._services.publisher)
         try:

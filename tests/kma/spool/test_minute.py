@@ -360,9 +360,8 @@ def hours(shelf: Shelf, journal: Journal) -> Iterator[Hours]:
     wall, steady = [NOON + 30.0], [1000.0]
     facts = RunFacts(RUN, KEY, wanted(concurrency=2))
     told: list[Durations] = []
-    minutes = RunMinutes(
-        journal, facts, shelf.spool, told.append, clock=lambda: wall[0], steady=lambda: steady[0]
-    )
+    minutes = RunMinutes(journal, facts, shelf.spool, clock=lambda: wall[0], steady=lambda: steady[0])
+    minutes.tell = told.append
     shelf.ledger.open_run(KEY, {"run": dump(RUN)})
     yield Hours(journal, shelf.spool, minutes, wall, steady, told)
 
