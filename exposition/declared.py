@@ -39,6 +39,10 @@ def counter(name: str, says: str, *labels: str) -> Declared:
     return Declared(name, Kind.COUNTER, says, labels)
 
 
+def histogram(name: str, says: str, buckets: tuple[float, ...], *labels: str) -> Declared:
+    return Declared(name, Kind.HISTOGRAM, says, labels, buckets)
+
+
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """Durations by upper bound: how many lay within it and above the one before, and the sum of all.
@@ -47,6 +51,10 @@ class Distribution:
     within: tuple[int, ...]
     above: int
     total: float
+
+    def __add__(self, more: "Distribution") -> "Distribution":
+        within = tuple(map(sum, zip(self.within, more.within, strict=True)))
+        return Distribution(within, self.above + more.above, self.total + more.total)
 
 
 # A datetime is shown as the seconds since then: the age of a row grows while nobody can read it again.

@@ -147,13 +147,13 @@ class OpenDeliveries:
         self._busy.discard(delivery.id)
         ended = delivery.ended
         if problem is None:
+            self._acts.accepted(delivery.work.slot)
             effects = self._end(delivery, EndState.COMMITTED, None)
             if ended is not None:
                 effects += self._after_commit(delivery, ended)
-            else:
-                self._acts.accepted(delivery.work.slot)
             self._tell(delivery)
             return effects
+        self._acts.failed(delivery.work.slot)
         reason = reasons.NOT_COMMITTED(detail=problem)
         if ended is not None and ended.handled.outcome not in WELL:
             return self._fail(delivery, ended.handled, reason)
@@ -170,6 +170,7 @@ class OpenDeliveries:
         self._busy.discard(delivery.id)
         delivery.ended = replace(delivery.ended, handled=replace(delivery.ended.handled, sends=()))
         if sent.problem:
+            self._acts.failed(delivery.work.slot)
             outcome = Outcome.TEMPORARY if sent.temporary else Outcome.RAISED
             delivery.ended = replace(
                 delivery.ended, handled=HandlingResult(outcome, failure(SEND_REFUSED, sent.problem))

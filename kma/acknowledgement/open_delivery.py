@@ -122,4 +122,7 @@ class Acts(Protocol):
         """A question about another run's delivery."""
 
     def accepted(self, slot: int) -> None:
-        """A delivery is accepted while it is handled in this slot."""
+        """The delivery is accepted that is handled in this slot, below 0: was handled before."""
+
+    def failed(self, slot: int) -> None:
+        """It has failed, though its handling may have returned."""

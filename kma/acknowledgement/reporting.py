@@ -6,22 +6,23 @@ Deliveries that waited for an answer when their run went without a word are lost
 What a kill -9 of this process finds and leaves, at each step:
 
 before the handling ended: its slot is STARTED, the next start writes the protocol `kma died`; the message
-comes
-    back, or was committed from within: then it is accepted, and once that was confirmed the protocol says so.
+    comes back, or was committed from within: then it is accepted, and once that was confirmed the protocol
+    says so.
 after it returned, before what it sent is published: nothing was sent, the message comes back, no attempt is
-spent.
+    spent.
+after the broker has refused that, or a commit of a handling that nobody waits for: as before the handling
+    ended.
 after that, before AcknowledgementOpened is stored: it comes back, and what it sends then is sent a second
-time.
+    time.
 after that, until an answer: the row in the spool's file becomes an AcknowledgementEnded `lost`; it comes
-back.
+    back.
 COMMIT, before the row is marked `committing`: the same; the MA's answer finds `lost`.
-after the mark, before the broker confirmed, or before AcknowledgementEnded is stored: it is committed with
-the event
-    and what was sent with it, or comes back without any of that; `lost` with a reason that says so.
+after the mark, before the broker confirmed or refused, or before AcknowledgementEnded is stored: it is
+    committed with the event and what was sent with it, or comes back without any of that; `lost` with a
+    reason that says so. A refusal that nobody has stored is nobody's knowledge.
 ROLLBACK or no answer in time, before its protocol is stored: as without an answer: no attempt is counted.
 after that, before the settlement: protocol and AcknowledgementEnded are there, the message comes back; the
-attempt is
-    counted by the broker or not.
+    attempt is counted by the broker or not.
 """
 
 import json

@@ -284,6 +284,8 @@ class ChildPool:
                 handled = worker.killed_as or HandlingResult(
                     Outcome.CHILD_DIED, failure(name, death_text(name))
                 )
+                if handled.outcome is not Outcome.RELEASED:
+                    self._journal.fail(work.slot)
                 measured = handled.measured(process.memory_peak)
                 ended.append(HandlingEnd(work, measured, process.pid, worker.seconds_of(work.slot)))
                 worker.useful = True

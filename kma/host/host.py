@@ -68,7 +68,8 @@ class Host:
         ledger = Ledger(self._file)
         journals = config.data / "journal"
         journals.mkdir(mode=0o700, exist_ok=True)
-        recover_all(journals, self._spool, ledger)
+        died = recover_all(journals, self._spool, ledger)
+        self._metrics = HostMetrics(config.server, ledger.totals(), died)
         endpoint = Endpoint(config.ma_url, config.server, config.token)
         self._answers = RemoteAnswers(lambda: MaClient(endpoint))
         self._spans = span_sender(config.trace_endpoint, config.server)
@@ -84,6 +85,7 @@ class Host:
             lambda: AmqpPublisher(config.account),
             self._answers.ask,
             self._spans.send if self._spans is not None else None,
+            self._metrics.measured,
         )
         self._keeper = RunSupervisor(services, lambda: agent_discovery.inspect_modules(config.agents))
         self._client = MaClient(endpoint)
@@ -93,7 +95,6 @@ class Host:
         self._desired_version = ""
         self._desired_problem: Reason | None = None
         self._may_begin = False  # the MA was asked: what it wants is known, or it does not answer
-        self._metrics = HostMetrics(config.server, ledger.totals())
         self._listener: Listener | None = None
         self._tell_at = 0.0
         self._answered_at: datetime | None = None

@@ -1,23 +1,28 @@
 """/metrics of a KMA: what it tells the MA with its heartbeat, for who asks it directly.
 
 Counters begin at 0 with this process: runs go on with totals from before it began, which an earlier process
-has shown already. The host's thread tells what there is (`note`), threads of the listener read it.
+has shown already. What that one had begun and never told has failed: here that is counted. The host's thread
+tells what there is (`note`), threads of runs how long it took (`measured`), threads of the listener read it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from threading import Lock
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import Metric
 
 from contract import __version__
+from contract.histogram import bound, middle
 from contract.messages import RunReport, SpoolReport
 from contract.records import RunState
-from exposition.declared import Samples, counter, gauge, text
+from exposition.declared import Distribution, Samples, counter, gauge, histogram, text
 from exposition.listener import Address, Listener
 from kma.logs import logger
+from kma.run.minutes import Durations
+from kma.run.thread import Children
 from kma.spool.journal import Totals
 from kma.spool.ledger import run_key
 
@@ -25,6 +30,10 @@ from kma.spool.ledger import run_key
 MOST_SETTINGS = 1000
 # Runs whose totals are remembered: an ended one is told for a minute more.
 MOST_RUNS = 10_000
+# 1 ms to 19 h, each four times the one before. Durations are exact there: these bounds are those of some
+# buckets of contract/histogram.py.
+_EDGES = tuple(range(0, 105, 8))
+BOUNDS = tuple(map(bound, _EDGES))
 
 OF_KMA = (
     gauge("kma_build_info", "Always 1; the version of the KMA, and its server.", "version", "server"),
@@ -39,8 +48,16 @@ OF_KMA = (
     ),
     counter("kma_repeats_total", "Repeats accepted without processing, since the KMA started.", "setting"),
     counter("kma_child_restarts_total", "Agent processes started again, since the KMA started.", "setting"),
+    histogram("kma_processing_seconds", "Time of processing, since the KMA started.", BOUNDS, "setting"),
+    histogram(
+        "kma_critical_seconds",
+        "From sending a message until it was processed, since the KMA started.",
+        BOUNDS,
+        "setting",
+    ),
     gauge("kma_in_progress", "Messages that the instance holds.", "setting"),
     gauge("kma_children", "Agent processes that are ready.", "setting"),
+    gauge("kma_children_bytes", "Memory that agent processes hold.", "setting"),
     gauge("kma_connected", "1 if the instance has a link to the broker.", "setting"),
     gauge("kma_consecutive_failures", "Failures since the last success, as the breaker counts.", "setting"),
     gauge("kma_blocked", "1 if a failed message blocks the ordered subscription.", "setting"),
@@ -62,23 +79,32 @@ class Told:
 
     at: datetime
     runs: Sequence[RunReport]
-    children: Mapping[str, int]
+    children: Mapping[str, Children]
     spool: SpoolReport
     problems: Sequence[str]
     ma_answers: bool
     answered_at: datetime | None
 
 
-class HostMetrics:
-    """`before`: the totals of all runs on the disk when this process began, by their key."""
+def distribution(numbers: Sequence[int], total: float) -> Distribution:
+    """Numbers by the bucket of contract/histogram.py, in the few buckets of a scrape."""
+    ends = [edge + 1 for edge in _EDGES]
+    within = tuple(sum(numbers[start:end]) for start, end in pairwise((0, *ends)))
+    return Distribution(within, sum(numbers[ends[-1] :]), total)
 
-    def __init__(self, server: str, before: Mapping[str, Totals]) -> None:
+
+class HostMetrics:
+    """`before`: the totals of all runs on the disk when this process began, by their key. `died`: attempts
+    that an earlier process had begun and not ended, by their setting."""
+
+    def __init__(self, server: str, before: Mapping[str, Totals], died: Mapping[str, int]) -> None:
         self._server = server
         self._seen: dict[str, Mapping[str, int]] = {
             key: {name: int(getattr(totals, name)) for name in (*RESULTS, "restarts")}
             for key, totals in before.items()
         }
-        self._counts: dict[tuple[str, str], int] = {}
+        self._counts = {(setting, "failed"): number for setting, number in died.items()}
+        self._durations: dict[tuple[str, str], Distribution] = {}
         self._told: Told | None = None
         self._lock = Lock()
 
@@ -90,6 +116,18 @@ class HostMetrics:
             while len(self._seen) > MOST_RUNS:
                 del self._seen[next(iter(self._seen))]
             self._told = told
+
+    def measured(self, durations: Durations) -> None:
+        """By the thread of a run."""
+        known = sum(middle(bucket) * number for bucket, number in enumerate(durations.critical) if number)
+        more = {
+            "kma_processing_seconds": distribution(durations.processing, durations.busy),
+            "kma_critical_seconds": distribution(durations.critical, known),
+        }
+        with self._lock:
+            for name, found in more.items():
+                key = durations.setting, name
+                self._durations[key] = self._durations[key] + found if key in self._durations else found
 
     def _count(self, run: RunReport) -> None:
         key = run_key(run.activation, run.epoch)
@@ -140,6 +178,9 @@ class HostMetrics:
             else:
                 metric = "kma_repeats_total" if name == "repeats" else "kma_child_restarts_total"
                 samples.add(metric, number, setting)
+        for (setting, name), found in self._durations.items():
+            if setting in shown:
+                samples.add(name, found, setting)
         # Of a setting that has a new run while the old one ends both are here.
         of_setting: dict[str, list[RunReport]] = {}
         for run in told.runs:
@@ -147,8 +188,9 @@ class HostMetrics:
                 of_setting.setdefault(run.setting, []).append(run)
         for setting, runs in of_setting.items():
             samples.add("kma_in_progress", sum(run.in_progress for run in runs), setting)
-            children = sum(told.children.get(run_key(run.activation, run.epoch), 0) for run in runs)
-            samples.add("kma_children", children, setting)
+            children = [told.children.get(run_key(run.activation, run.epoch), Children()) for run in runs]
+            samples.add("kma_children", sum(each.ready for each in children), setting)
+            samples.add("kma_children_bytes", sum(each.bytes for each in children), setting)
             samples.add("kma_connected", any(run.connected for run in runs), setting)
             samples.add("kma_consecutive_failures", max(run.counts.any for run in runs), setting)
             samples.add("kma_blocked", any(run.blocked is not None for run in runs), setting)

@@ -3,6 +3,7 @@ happens; a run of a standalone agent that is over is closed."""
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,14 +34,17 @@ DIED_TEXT = "The KMA ended while it processed this message."
 COMMITTED_TEXT = "The KMA ended while it processed this message, after the COMMIT: the message is accepted."
 
 
-def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> int:
-    """Every journal in the folder; answers how many handlings had not ended. No run may be alive."""
-    died = sum(recover(path, spool, ledger) for path in sorted(folder.glob("*.journal")))
+def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> Counter[str]:
+    """Every journal in the folder; answers how many attempts of each setting have failed by it. No run may be
+    alive."""
+    died = Counter[str]()
+    for path in sorted(folder.glob("*.journal")):
+        died += recover(path, spool, ledger)
     end_left_open(spool, ledger)
     return died
 
 
-def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
+def recover(path: Path, spool: Spool, ledger: Ledger) -> Counter[str]:
     """One journal, which is gone afterwards. Killed in between and done again, nothing is written twice: the
     protocols have the record ids of their slots, and a failure is added to the totals in the transaction of
     its protocol."""
@@ -50,19 +54,19 @@ def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
     except OSError as error:
         # Of the disk or of this process, not of the file: what it knows is told at a later start.
         log.error("journal cannot be opened; kept for the next start", error=str(error))
-        return 0
+        return Counter()
     except JournalDamaged as error:
         # Cut short by a power cut: nothing can be known from it.
         log.error("journal cannot be read", error=str(error))
         path.rename(path.with_suffix(f".damaged-{time.time_ns()}"))
-        return 0
+        return Counter()
     try:
         return _recover(journal, path, spool, ledger)
     finally:
         journal.close()
 
 
-def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
+def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> Counter[str]:
     about = journal.about()
     run = load(RecordRun, about["run"])
     key = run_key(run.activation, run.epoch)
@@ -107,7 +111,7 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     path.unlink()
     if starts:
         logger(activation=str(run.activation), setting=run.setting).error(DIED, messages=len(starts))
-    return len(starts)
+    return Counter({run.setting: fresh})
 
 
 def open_figures(

@@ -18,7 +18,7 @@ from kma.host.desired_state import changed, needs_restart
 from kma.host.recovery import recover
 from kma.logs import logger
 from kma.run.message_run import MessageRun
-from kma.run.thread import ContainerServices, RunThread, close_run
+from kma.run.thread import Children, ContainerServices, RunThread, close_run
 from kma.spool.journal import Totals
 from kma.spool.ledger import StoredRun, run_key
 from kma.standalone.run import StandaloneRun
@@ -140,7 +140,7 @@ class RunSupervisor:
         found |= {key: run.report() for key, run in self._runs.items()}
         return tuple(found.values())
 
-    def children(self) -> dict[str, int]:
+    def children(self) -> dict[str, Children]:
         """Processes of the runs that are alive, by their key."""
         return {key: run.children for key, run in self._runs.items()}
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from broker.port import Consumer, Settle
 from contract import reasons
+from contract.outcomes import is_last
 from contract.reasons import Reason
 from kma.children.pool import ChildPool
+from kma.children.worker_slot import HandlingEnd
 from kma.delivery.effects import Effects, Transaction
 from kma.delivery.outbox import Outbox
 from kma.delivery.settlement import DeliverySettler
@@ -16,6 +18,7 @@ from kma.sdk.job import AgentQuestion
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
 
+KEYS_TOLD = 20  # of messages in one line of the log
 _STORE_PAUSE = 1.0  # seconds before a failed write to the spool is tried again
 
 
@@ -80,7 +83,7 @@ class RunActs:
     ) -> None:
         self.consumer: Consumer | None = None
         self.reply = pool.reply
-        self.accepted = journal.commit
+        self.accepted, self.failed = journal.commit, journal.fail
         self.depart = outbox.put
         self.send_event = outbox.put_event
         self.pass_on = elsewhere
@@ -92,6 +95,43 @@ class RunActs:
     def transact(self, transaction: Transaction, *, may_share: bool = False) -> None:
         assert self.consumer is not None
         self.consumer.settle_with_sends(transaction.tag, transaction.sends, may_share=may_share)
+
+
+class Commits:
+    """What a handling has sent and the acceptance of its message, one transaction. Killed before its end:
+    nothing was sent, the message comes back. Killed after: its record of a recovery is lost, no message is.
+    It may be that of others too, unless the attempts that this may cost exhaust the message.
+
+    One thread, the run's.
+    """
+
+    def __init__(self, settler: DeliverySettler, acts: RunActs, log: Any) -> None:
+        self._settler = settler
+        self._acts = acts
+        self._log = log
+        self._under_way: dict[int, HandlingEnd] = {}
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def begin(self, ended: HandlingEnd) -> None:
+        work = ended.work
+        self._under_way[work.tag] = ended
+        sends = tuple(self._settler.outgoing(work, ended.handled.sends))
+        may_share = not is_last(work.attempt + 1, self._settler.desired.max_attempts)
+        self._acts.transact(Transaction(work.tag, sends), may_share=may_share)
+
+    def take(self, tag: int) -> HandlingEnd | None:
+        """Whose transaction it was that has ended; None: of none of these."""
+        return self._under_way.pop(tag, None)
+
+    def lose_connection(self) -> list[HandlingEnd]:
+        """Nobody will hear how these ended: the broker has all of it, or gives the message again."""
+        in_doubt, self._under_way = list(self._under_way.values()), {}
+        if in_doubt:
+            keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
+            self._log.warning("in doubt: committed or redelivered", number=len(in_doubt), message_keys=keys)
+        return in_doubt
 
 
 class Committer:
@@ -110,8 +150,8 @@ class Committer:
         transaction that is not `wanted` any more is left out. This process may be killed
 
         before the append: nothing is settled, the message comes back; after a failure its slot is still
-        STARTED and becomes the protocol `kma died` of this attempt, under the record id that the lost
-        protocol would have had, and the breaker has not counted it;
+        STARTED, or says that it has failed, and becomes the protocol `kma died` of this attempt, under the
+        record id that the lost protocol would have had, and the breaker has not counted it;
         after the append: the same, but that record id is on disk already, so there is no second protocol; the
         counts that follow from it are there too, and an interruption with the mark that the run must not be
         taken up again;

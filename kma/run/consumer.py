@@ -14,7 +14,7 @@ from typing import Any
 from broker.port import Consumer, Delivery
 from contract import reasons
 from contract.messages import Answer, DesiredRun
-from contract.outcomes import Outcome, is_last
+from contract.outcomes import Outcome
 from contract.reasons import Reason
 from kma.acknowledgement.open_deliveries import OpenDeliveries
 from kma.children.pool import ChildPool
@@ -25,14 +25,13 @@ from kma.delivery.ending_records import RecordIds
 from kma.delivery.in_flight import InFlight
 from kma.delivery.outbox import SendResult
 from kma.delivery.settlement import DeliverySettler
-from kma.run.commit import Committer, PendingEffects, RunActs
+from kma.run.commit import Commits, Committer, PendingEffects, RunActs
 from kma.run.inbox import Change, Lost, Opened, RemoteReply, RunInbox, Settled, Stop
 from kma.run.minutes import RunMinutes
 from kma.spool.journal import Journal
 from kma.spool.records import Spool
 
 TICK = 0.5  # seconds
-KEYS_TOLD = 20  # of messages in one line of the log
 _CHILDLESS_SECONDS = 5.0  # a link stays open so long while no child can be started
 
 # A wish of the host that the run itself answers.
@@ -47,6 +46,7 @@ class ConsumerLoop:
         desired: DesiredRun,
         settler: DeliverySettler,
         journal: Journal,
+        minutes: RunMinutes,
         pool: ChildPool,
         spool: Spool,
         inbox: RunInbox,
@@ -68,21 +68,21 @@ class ConsumerLoop:
         self._open = OpenDeliveries(settler, acts, log)
         self._granted = 0
         self._waiting: deque[InFlight] = deque()
-        self._committing: dict[int, HandlingEnd] = {}
+        self._commits = Commits(settler, acts, log)
         # Grows with each connection: what an older one delivered cannot be settled any more.
         self._connection_number = 0
         self._childless_since = 0.0
         self._committer = Committer(pending, settler, journal, pool)
         self._slow = SlowHandlings(log)
         self._records = RecordIds()
-        self.minutes = RunMinutes(journal, settler.facts, spool)
+        self.minutes = minutes
         self.stopping = self.connected = False
         self.link_problem: Reason | None = None
 
     @property
     def drained(self) -> bool:
         """Nothing is at hand any more and every ending is stored and settled."""
-        busy = self._committing or self._settler.exhausted.busy or self._open.busy
+        busy = self._commits or self._settler.exhausted.busy or self._open.busy
         return not (self._pool.holding or self._pending or busy)
 
     @property
@@ -214,13 +214,10 @@ class ConsumerLoop:
         self._settler.exhausted.lost()
         self._settler.guard.forget()
         self._settler.ordered.forget()
-        if in_doubt := list(self._committing.values()):
-            keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
-            self._log.warning("in doubt: committed or redelivered", number=len(in_doubt), message_keys=keys)
+        in_doubt = self._commits.lose_connection()
         self.minutes.count(in_doubt)
         for ended in in_doubt:
             self._pool.release(ended.work.slot)
-        self._committing.clear()
         self._pending.add(self._open.lost(reasons.CONNECTION_LOST()))
         self._pool.recall()
 
@@ -237,7 +234,7 @@ class ConsumerLoop:
         gone = work.connection_number != self._connection_number
         if handled.outcome is Outcome.RETURNED and not gone:
             if ended.to_commit:
-                self._commit(ended)
+                self._commits.begin(ended)
             else:
                 self._pending.add(self._settler.succeeded(work, datetime.now(UTC)))
         elif handled.outcome in (Outcome.RETURNED, Outcome.RELEASED):
@@ -257,18 +254,8 @@ class ConsumerLoop:
         )
         log_failure(self._log, work, handled)
 
-    def _commit(self, ended: HandlingEnd) -> None:
-        """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was
-        sent, the message comes back. Killed after: its record of a recovery is lost, no message is. It may be
-        that of others too, unless the attempts that this may cost exhaust the message."""
-        work = ended.work
-        self._committing[work.tag] = ended
-        sends = tuple(self._settler.outgoing(work, ended.handled.sends))
-        may_share = not is_last(work.attempt + 1, self._settler.desired.max_attempts)
-        self._acts.transact(Transaction(work.tag, sends), may_share=may_share)
-
     def _committed(self, event: Settled) -> None:
-        ended = self._committing.pop(event.tag, None)
+        ended = self._commits.take(event.tag)
         effects = self._settler.confirmed(event.tag, event.problem)
         if effects is not None:
             self._pending.add(effects)
@@ -278,6 +265,7 @@ class ConsumerLoop:
             self.minutes.count((ended,))
             self._pending.add(self._settler.succeeded(ended.work, datetime.now(UTC), accepted=True))
         else:
+            self._acts.failed(ended.work.slot)
             refused = ended.refused(event.problem)
             self.minutes.count((refused,))
             self._failed(refused, gone=False)
@@ -317,7 +305,7 @@ class ConsumerLoop:
     def _offer(self, waiting: deque[InFlight]) -> None:
         self._pool.depth = self.allowance.window.depth
         on_trial = self._settler.counting.on_trial
-        under_way = len(self._committing) + self._open.waiting
+        under_way = len(self._commits) + self._open.waiting
         number = self.allowance.begin(self._pool.holding, under_way, on_trial=on_trial)
         some = (
             waiting if number is None else deque(waiting.popleft() for _ in range(min(number, len(waiting))))

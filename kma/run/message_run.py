@@ -11,7 +11,8 @@ from kma.delivery.outbox import Outbox
 from kma.run.commit import RunActs
 from kma.run.consumer import ConsumerLoop, HostRequest
 from kma.run.inbox import Change, RemoteReply, Stop
-from kma.run.thread import RunThread
+from kma.run.minutes import RunMinutes
+from kma.run.thread import Children, RunThread
 from kma.sdk.job import AgentQuestion
 from kma.spool.journal import Journal
 
@@ -45,10 +46,13 @@ class MessageRun(RunThread):
         )
         pool.restarts = self._restarts
         outbox = Outbox(self._services.publisher, self._inbox.put, self._log)
+        minutes = RunMinutes(journal, self._settler.facts, self._services.spool)
+        minutes.tell = self._services.durations
         loop = ConsumerLoop(
             desired,
             self._settler,
             journal,
+            minutes,
             pool,
             self._services.spool,
             self._inbox,
@@ -122,7 +126,8 @@ class MessageRun(RunThread):
 
     def _show(self, loop: ConsumerLoop, pool: ChildPool) -> None:
         self._connected, self._holding, self._restarts = loop.connected, pool.holding, pool.restarts
-        self.problems, self.children = loop.problems, pool.ready_processes
+        self.problems = loop.problems
+        self.children = Children(pool.ready_processes, loop.minutes.children_bytes)
         if self._tripped:
             self.state = RunState.INTERRUPTED
         elif loop.stopping:

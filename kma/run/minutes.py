@@ -8,7 +8,9 @@ the spool is not filled by figures.
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
+from contract.histogram import BUCKETS
 from contract.messages import AgentKind
 from kma.delivery.effects import RunFacts
 from kma.logs import logger
@@ -20,8 +22,28 @@ MINUTE = 60.0
 LOOK_SECONDS = 10.0  # between two looks at the memory
 FIRST_LOOK_SECONDS = 2.0  # when children have started: before that they are smaller than ever after
 _STORE_PAUSE = 1.0  # seconds before a failed write to the spool is tried again
+_TELL_SECONDS = 1.0  # between two words to whoever shows durations
 
 Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How long handlings took (`processing`) and how long after they were sent messages were handled well
+    (`critical`): numbers by the bucket of contract/histogram.py. `busy`: seconds of processing."""
+
+    setting: str
+    processing: Sequence[int]
+    critical: Sequence[int]
+    busy: float
+
+
+# Who shows durations: told of each once, from the threads of all runs.
+TellDurations = Callable[[Durations], None]
+
+
+def to_nobody(durations: Durations) -> None:
+    """Nobody shows them."""
 
 
 def ended_at(began: float, now: float, elapsed: float) -> float | None:
@@ -58,6 +80,10 @@ class RunMinutes:
         self._steady = steady
         at_once = 1 if facts.desired.kind is AgentKind.STANDALONE else facts.desired.concurrency
         self._minute = OpenMinute.create(journal, clock(), at_once)
+        self.children_bytes = 0  # that the processes held when they were last looked at
+        self.tell: TellDurations = to_nobody
+        self._tell_at = 0.0
+        self._before = self._minute.measured()  # what was told of the open minute
         self._waits_since: float | None = None
         self._again_at = 0.0
         self._opened()
@@ -77,7 +103,11 @@ class RunMinutes:
             self._wait(steady, waits=waits)
         if steady >= self._look_at:
             self._look_at = steady + LOOK_SECONDS
-            self._minute.saw(children=sum(map(resident_bytes, processes())))
+            self.children_bytes = sum(map(resident_bytes, processes()))
+            self._minute.saw(children=self.children_bytes)
+        if steady >= self._tell_at:
+            self._tell_at = steady + _TELL_SECONDS
+            self._tell_durations()
         if now >= self._end or now < self._began:
             self._turn(steady, now)
 
@@ -85,6 +115,7 @@ class RunMinutes:
         """Stores what is open; whether the disk has it. The last thing of a run before its closing record."""
         now = self._minute.now = self._clock()
         self._minute.count_left(died=False)
+        self._tell_durations()
         until = ended_at(self._began, now, self._steady() - self._since)
         stored = self._minute.empty or self._stored(now if until is None else until)
         if stored:
@@ -108,9 +139,20 @@ class RunMinutes:
             if not self._stored(until):
                 self._again_at = steady + _STORE_PAUSE
                 return
+        self._tell_durations()
         # Of a clock that went on as it should this is the end of the minute before.
         self._minute.begin(now // MINUTE * MINUTE)
+        self._before = self._minute.measured()
         self._opened()
+
+    def _tell_durations(self) -> None:
+        now, before = self._minute.measured(), self._before
+        if now == before:
+            return
+        self._before = now
+        more = [after - known for after, known in zip(now, before, strict=True)]
+        processing, critical = more[:BUCKETS], more[BUCKETS:-1]
+        self.tell(Durations(self._run.setting, processing, critical, more[-1] / 1e6))
 
     def _opened(self) -> None:
         self._began, self._since = self._minute.began, self._steady()

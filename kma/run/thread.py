@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 from broker.port import BrokerUnavailable, Consumer, ConsumerEvents, Publisher
@@ -26,6 +27,7 @@ from kma.handling.frames import JOB, json_frame
 from kma.logs import logger
 from kma.run.commit import PendingEffects
 from kma.run.inbox import Change, RunInbox, Stop
+from kma.run.minutes import TellDurations, to_nobody
 from kma.spool.ledger import Ledger, run_key
 from kma.spool.records import New, Spool
 
@@ -34,6 +36,13 @@ Connect = Callable[[DesiredRun, ConsumerEvents], Consumer]
 
 def no_publisher() -> Publisher:
     raise BrokerUnavailable("this container is not connected to a broker")
+
+
+class Children(NamedTuple):
+    """Processes of a run that work, or can, and the memory of all, in bytes."""
+
+    ready: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,7 @@ class ContainerServices:
     publisher: Callable[[], Publisher] = no_publisher
     elsewhere: AnswerRemotely = without_ma
     trace: Trace | None = None
+    durations: TellDurations = to_nobody
 
 
 def close_run(services: ContainerServices, run: RecordRun, key: str, state: RunState) -> None:
@@ -81,7 +91,7 @@ class RunThread:
         self.problems: tuple[Reason, ...] = ()
         self.crashed = False
         self.stopping = False
-        self.children = 0  # processes that work, or can
+        self.children = Children()
         self.journal_path = (
             services.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
         )
@@ -175,7 +185,7 @@ class RunThread:
             self.problems = (reasons.CRASHED(type=type(error).__name__, text=str(error)),)
             self.state, self.crashed = RunState.FAILED, True
         finally:
-            self._connected, self._holding, self.children = False, 0, 0
+            self._connected, self._holding, self.children = False, 0, Children()
             self._inbox.close()
 
     def _live(self) -> None:

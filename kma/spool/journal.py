@@ -1,18 +1,14 @@
 """The journal of starts: which message each child process is at, readable after everything was killed.
 
 One memory-mapped file per run, shared with its children; what a killed process wrote stays in the page cache.
-It does
-not outlive a power cut, and need not: then the message comes back without the protocol `kma died`, as if it
-had not
-begun. Slots go FREE -> SENT (parent, before the message goes to a child) -> STARTED (child, right before
-`run_agent`)
--> FINISHED (child, right after it returned; ANSWERING when it sent something, which only its answer carries)
--> FREE
-(parent, when the message is settled). A success is told by FINISHED alone. After a failure the slot stays
-STARTED
-until its protocol is in the spool: whenever the KMA dies, the attempt has exactly one protocol, because both
-carry the
-slot's record id.
+It does not outlive a power cut, and need not: then the message comes back without the protocol `kma died`, as
+if it had not begun. Slots go FREE -> SENT (parent, before the message goes to a child) -> STARTED (child,
+right before `run_agent`) -> FINISHED (child, right after it returned; ANSWERING when it sent something, which
+only its answer carries) -> FREE (parent, when the message is settled). A success is told by FINISHED alone.
+
+After a failure the slot stays STARTED until its protocol is in the spool. Where `run_agent` had returned it
+has the mark FAILED (parent): the broker did not take what it sent, or its process died before its answer was
+read. Whenever the KMA dies, the attempt has exactly one protocol, because both carry the slot's record id.
 """
 
 import json
@@ -55,7 +51,8 @@ _END_AT = _START_AT + _START.size
 _CONTENT_AT = _END_AT + _END.size
 ROOM = SLOT_SIZE - _CONTENT_AT
 MARKS_AT = 3  # within a slot
-COMMITTED, COUNTED = 1, 2  # its message is accepted; its end is in the figures of the run
+# Its message is accepted; its end is in the figures of the run; it returned, and has failed all the same.
+COMMITTED, COUNTED, FAILED = 1, 2, 4
 # Instead of the seconds since its message was sent: the message does not say when; there was no message.
 NO_TIMESTAMP, NO_MESSAGE = -math.inf, math.nan
 
@@ -79,7 +76,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedHandling:
-    """A slot whose handling began and did not end. `committed`: its message was accepted meanwhile."""
+    """A slot whose handling began and did not end well. `committed`: its message was accepted meanwhile."""
 
     record: UUID
     attempt: int
@@ -89,6 +86,11 @@ class UnfinishedHandling:
     content: int
     data: bytes
     committed: bool = False
+
+
+def failed(state: int, marks: int) -> bool:
+    """Whether the handling in a slot has failed, if nothing more becomes of it."""
+    return state == STARTED or (state in (FINISHED, ANSWERING) and bool(marks & FAILED))
 
 
 class Journal:
@@ -177,8 +179,18 @@ class Journal:
         self._map[HEADER_SIZE + slot * SLOT_SIZE] = FREE
 
     def commit(self, slot: int) -> None:
-        """Its message is accepted while it is still handled: it will not come back."""
-        self._map[HEADER_SIZE + slot * SLOT_SIZE + MARKS_AT] = COMMITTED
+        """Its message is accepted before its handling is told: it will not come back. A slot below 0 is none:
+        nothing more is to be told of that handling."""
+        self._mark(slot, COMMITTED)
+
+    def fail(self, slot: int) -> None:
+        """What it handled returned, and has failed all the same. Before that is counted, and before anything
+        follows from it: killed before this, it has returned. Below 0 as above."""
+        self._mark(slot, FAILED)
+
+    def _mark(self, slot: int, mark: int) -> None:
+        if slot >= 0:
+            self._map[HEADER_SIZE + slot * SLOT_SIZE + MARKS_AT] |= mark
 
     def state(self, slot: int) -> int:
         return self._map[HEADER_SIZE + slot * SLOT_SIZE]
@@ -227,11 +239,12 @@ class Journal:
         return Totals(*_TOTALS.unpack_from(self._map, _TOTALS_AT), *_SINCE.unpack_from(self._map, _SINCE_AT))
 
     def unfinished(self) -> Iterator[UnfinishedHandling]:
-        """After a crash: every handling that began and neither returned nor reached the spool."""
+        """After a crash: every handling that began and did not end well, as far as is known; the spool may
+        have its protocol."""
         for slot in range(self.slots):
             at = HEADER_SIZE + slot * SLOT_SIZE
             state, _, content, marks, length, attempt, count, _tag, record = _CLAIM.unpack_from(self._map, at)
-            if state != STARTED or length > ROOM:
+            if not failed(state, marks) or length > ROOM:
                 continue
             started_at, _, pid, _ = _START.unpack_from(self._map, at + _START_AT)
             data = self._map[at + _CONTENT_AT : at + _CONTENT_AT + length]

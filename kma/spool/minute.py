@@ -38,6 +38,7 @@ from kma.spool.journal import (
     SLOT_SIZE,
     STARTED,
     Journal,
+    failed,
 )
 
 _MAGIC = b"KMAM0001"
@@ -194,14 +195,15 @@ class OpenMinute:
         found = []
         for slot in range(self._slots):
             at = HEADER_SIZE + slot * SLOT_SIZE
-            state = self._map[at]
-            if self._map[at + MARKS_AT] & COUNTED:
+            state, marks = self._map[at], self._map[at + MARKS_AT]
+            if marks & COUNTED:
                 continue
             (attempt,) = _ATTEMPT.unpack_from(self._map, at)
-            if state in (FINISHED, ANSWERING):
+            if failed(state, marks):
+                if died:
+                    found.append(_Found(slot, attempt, Outcome.KMA_DIED))
+            elif state in (FINISHED, ANSWERING):
                 found.append(_Found(slot, attempt, Outcome.RETURNED))
-            elif state == STARTED and died:
-                found.append(_Found(slot, attempt, Outcome.KMA_DIED))
         self.count(found)
 
     def saw(self, *, children: int = 0, waited: float = 0.0) -> None:
@@ -238,6 +240,11 @@ class OpenMinute:
         words = self._words
         for at in range(_MARKS + 1, _MARKS + 1 + 2 * words[_MARKS], 2):
             yield words[at], words[at + 1]
+
+    def measured(self) -> "array[int]":
+        """Of this minute so far: processing times by their buckets, then critical times, then microseconds of
+        processing."""
+        return self._words[_PROCESSING:_MARKS] + self._words[_BUSY : _BUSY + 1]
 
     # -- the record ------------------------------------------------------------------------------------------
 

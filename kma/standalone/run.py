@@ -19,7 +19,7 @@ from kma.delivery.outbox import StandaloneOutbox
 from kma.handling.handler import HandlingResult
 from kma.run.inbox import Change, Stop
 from kma.run.minutes import RunMinutes
-from kma.run.thread import ContainerServices, RunThread
+from kma.run.thread import Children, ContainerServices, RunThread
 from kma.spool.journal import IDENTITY, Journal
 from kma.standalone.attempt import SLOT, STOPPED, StandaloneAttempt
 from kma.standalone.lease import Lease, boottime_ns
@@ -51,6 +51,7 @@ class StandaloneRun(RunThread):
         self._services.ledger.note(self._settler.progress(self._restarts))
         self._journal = Journal.create(self.journal_path, self._about(), 1)
         self._minutes = RunMinutes(self._journal, self._settler.facts, self._services.spool)
+        self._minutes.tell = self._services.durations
         self._lease = Lease(self._journal.file)
         self._outbox = StandaloneOutbox(self._services.publisher)
         try:
@@ -257,7 +258,8 @@ class StandaloneRun(RunThread):
 
     def _show_standalone(self) -> None:
         began = self._current is not None and self._current.began
-        self._holding, self._connected, self.children = int(began), began, int(began)
+        self._holding, self._connected = int(began), began
+        self.children = Children(int(began), self._minutes.children_bytes if began else 0)
         if began:
             self.problems = ()
         if self._tripped:

@@ -18,6 +18,7 @@ from contract.reasons import Reason
 from contract.typed import Typed
 from kma.delivery.message_identity import delivery_count
 from kma.run.message_run import MessageRun
+from kma.run.minutes import Durations
 from kma.run.thread import ContainerServices
 from kma.sdk.encoding import encoded_message
 from kma.sdk.job import Question, Reply
@@ -173,6 +174,7 @@ class Stage:
         self._messages = messages
         self.published: list[Outgoing] = []
         self.refuse_published: BrokerError | None = None
+        self.durations: list[Durations] = []
         self.elsewhere: list[tuple[Question, Callable[[Reply], None]]] = []
         connect = desired.pop("connect", self._connect)
         self.around = ContainerServices(
@@ -185,6 +187,7 @@ class Stage:
             publisher=desired.pop("publisher", lambda: FakePublisher(self)),
             elsewhere=lambda *asked: self.elsewhere.append(asked),
             trace=desired.pop("trace", None),
+            durations=self.durations.append,
         )
         self.desired = wanted(**desired)
         self.run = MessageRun(self.desired, "1", self.around)

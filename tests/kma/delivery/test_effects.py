@@ -48,6 +48,7 @@ class Acts:
     replies: list[Reply] = field(default_factory=list)
     passed_on: list[AgentQuestion] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
+    failures: list[int] = field(default_factory=list)
 
     def transact(self, transaction: Transaction) -> None:
         self.transactions.append(transaction)
@@ -63,6 +64,9 @@ class Acts:
 
     def accepted(self, slot: int) -> None:
         self.slots.append(slot)
+
+    def failed(self, slot: int) -> None:
+        self.failures.append(slot)
 
 
 def settling(**changed: Any) -> DeliverySettler:
@@ -167,6 +171,22 @@ def test_nobody_hears_of_a_rollback_before_it_is_stored() -> None:
     assert effects.replies == [(asked, reply)]
     over = opened.ended(HandlingEnd(work, RETURNED))
     assert over.slots == [3] and not over.must_be_stored
+
+
+@pytest.mark.parametrize("problem", [None, "the address takes nothing"])
+def test_the_slot_of_a_handling_says_what_the_broker_made_of_it_before_anything_follows(
+    problem: str | None,
+) -> None:
+    rules = settling()
+    opened, acts = deliveries(rules)
+    work, _ = rules.receive(1, GOOD, 0, uuid4().bytes)
+    opened.admit(work)
+    work.slot = 3
+    opened.asked(AgentQuestion(1, 3, 1, Question(work.acknowledgement, Action.COMMIT, 1.0)))
+    assert opened.ended(HandlingEnd(work, RETURNED)) == Effects(), "the broker's word first"
+    effects = opened.confirmed(1, problem)
+    assert (acts.slots, acts.failures) == (([], [3]) if problem else ([3], []))
+    assert effects.slots == [3] and bool(effects.records) is bool(problem)
 
 
 @pytest.mark.parametrize("count", [0, 2])

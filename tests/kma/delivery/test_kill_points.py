@@ -83,6 +83,6 @@ def test_a_handling_that_went_well_never_becomes_a_protocol(tmp_path: Path, wher
     killed_at(tmp_path, where, what, '{"do": "ok"}')
     file = SpoolFile(tmp_path / "spool.sqlite3")
     spool = Spool(file, 10**6)
-    assert recover_all(tmp_path, spool, Ledger(file)) == 0
+    assert recover_all(tmp_path, spool, Ledger(file)).total() == 0
     assert contents(spool) == []
     file.close()

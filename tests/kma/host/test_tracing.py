@@ -1,10 +1,12 @@
 """Spans reach a collector by OTLP over HTTP; one that is away, or packages that are missing, stop nothing."""
 
+import re
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -185,9 +187,35 @@ def test_a_container_tells_a_collector_of_each_attempt_and_prometheus_of_all(
     found = counted()
     assert f'kma_handlings_total{{result="failed",setting="{setting.key}"}} 1.0' in found
     assert f'kma_children{{setting="{setting.key}"}} 1.0' in found and "kma_ma_up 1.0" in found
+    measured = f'kma_processing_seconds_count{{setting="{setting.key}"}} 2.0'
+    eventually(lambda: measured in counted(), "how long it took")
+    held = re.compile(rf'kma_children_bytes{{setting="{setting.key}"}} [1-9]')
+    eventually(lambda: held.search(counted()) is not None, "the memory of its process")
     worker.stop()
     with pytest.raises(requests.ConnectionError):
         counted()
+
+
+@pytest.mark.kill
+def test_an_attempt_that_died_with_a_container_is_counted_by_the_next_one(
+    house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
+) -> None:
+    setting, truth = house.setting(attempts=3), tmp_path / "truth"
+    publish(house, setting, script({"do": "sleep", "seconds": 60, "first": 1}, "ID:died"))
+    ma.want(of(setting, mode=Mode.TRANSACTED, parameters={"truth_file": str(truth)}))
+    (port,) = free_ports(1)
+    worker = start(environment={"KMA_METRICS_ADDRESS": f"127.0.0.1:{port}"})
+    eventually(lambda: len(worker.truth(truth)) == 1, "its first attempt")
+    worker.kill()
+    worker.start()
+
+    def counted(result: str, number: float) -> bool:
+        found = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+        return f'kma_handlings_total{{result="{result}",setting="{setting.key}"}} {number}' in found
+
+    eventually(lambda: bool(ma.contents("recovered")), "its second attempt")
+    eventually(lambda: counted("succeeded", 1.0), "its success")
+    assert counted("failed", 1.0)
 
 
 def test_a_container_starts_again_at_0_though_its_runs_go_on(

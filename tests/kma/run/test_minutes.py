@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.amqp.codec import decode, encode
-from contract.histogram import unpacked
+from contract.histogram import merged, unpacked
 from contract.messages import Mode
 from contract.records import MinuteFigures
 from contract.wire import load
@@ -41,6 +41,10 @@ def truth(path: Path) -> list[dict[str, Any]]:
 def figures(one: Stage | StandaloneStage) -> MinuteFigures:
     """Of all minutes of a run together: a test may take two."""
     found = [load(MinuteFigures, each) for each in one.records(FIGURES)]
+    for name in ("processing", "critical"):
+        told = map(sum, zip(*(getattr(each, name) for each in one.durations), strict=True))
+        reported = merged(unpacked(getattr(each, name)) for each in found)
+        assert {index: number for index, number in enumerate(told) if number} == reported
     sums = {
         name: sum(getattr(each, name) for each in found)
         for name in ("succeeded", "failed", "temporary", "recovered", "bytes", "no_timestamp", "before_sent")

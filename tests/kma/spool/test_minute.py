@@ -23,7 +23,7 @@ from kma.delivery.effects import RunFacts
 from kma.delivery.in_flight import InFlight
 from kma.handling.handler import RETURNED, HandlingResult
 from kma.host.recovery import open_figures, recover_all
-from kma.run.minutes import MINUTE, RunMinutes, ended_at
+from kma.run.minutes import MINUTE, Durations, RunMinutes, ended_at
 from kma.spool.file import SpoolFile
 from kma.spool.journal import MINUTE_AT, NO_TIMESTAMP, Journal, Totals
 from kma.spool.ledger import Ledger, run_key
@@ -245,7 +245,7 @@ class Shelf:
     ledger: Ledger
 
     def recover(self) -> int:
-        return recover_all(self.folder, self.spool, self.ledger)
+        return recover_all(self.folder, self.spool, self.ledger).total()
 
     def figures(self) -> list[dict[str, Any]]:
         return contents(self.spool, FIGURES)
@@ -274,7 +274,7 @@ def test_what_was_counted_and_what_ended_since_comes_with_the_protocols(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", lambda path: None)
         assert shelf.recover() == 1, "one had begun"
-    assert shelf.recover() == 1, "killed before the journal was gone"
+    assert shelf.recover() == 0, "killed before the journal was gone: it is counted"
     (figures,) = shelf.figures()
     assert (figures["succeeded"], figures["failed"], figures["bytes"]) == (2, 1, 30)
     assert sum(unpacked(figures["processing"]).values()) == 2, "how long the dead one took, nobody knows"
@@ -332,6 +332,7 @@ class Hours:
     minutes: RunMinutes
     wall: list[float]
     steady: list[float]
+    told: list[Durations]
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def handle(self, number: int = 1) -> None:
@@ -358,9 +359,11 @@ class Hours:
 def hours(shelf: Shelf, journal: Journal) -> Iterator[Hours]:
     wall, steady = [NOON + 30.0], [1000.0]
     facts = RunFacts(RUN, KEY, wanted(concurrency=2))
+    told: list[Durations] = []
     minutes = RunMinutes(journal, facts, shelf.spool, clock=lambda: wall[0], steady=lambda: steady[0])
+    minutes.tell = told.append
     shelf.ledger.open_run(KEY, {"run": dump(RUN)})
-    yield Hours(journal, shelf.spool, minutes, wall, steady)
+    yield Hours(journal, shelf.spool, minutes, wall, steady, told)
 
 
 def test_a_minute_with_handlings_is_stored_when_it_is_over_and_an_idle_one_is_not(hours: Hours) -> None:
@@ -375,6 +378,23 @@ def test_a_minute_with_handlings_is_stored_when_it_is_over_and_an_idle_one_is_no
     hours.later(20)
     assert hours.minutes.finish()
     assert hours.figures() == [(30, 60, 2), (180, 200.25, 3)]
+
+
+def test_durations_are_told_once_each_whatever_becomes_of_the_minutes(hours: Hours) -> None:
+    hours.handle(2)
+    hours.later(0.5)
+    hours.handle(1)
+    hours.later(0.5)
+    assert [sum(one.processing) for one in hours.told] == [2], "no more often than each second"
+    hours.later(40)
+    hours.handle(4)
+    hours.later(3600, jump=-7200)
+    hours.later(0.2)
+    hours.handle(8)
+    assert hours.minutes.finish()
+    assert sum(sum(one.processing) for one in hours.told) == 15
+    assert sum(one.busy for one in hours.told) == pytest.approx(15 * 0.5)
+    assert all(sum(one.critical) == 0 for one in hours.told), "nothing went well"
 
 
 def test_a_clock_that_jumps_an_hour_stretches_no_minute_and_loses_none(hours: Hours) -> None:

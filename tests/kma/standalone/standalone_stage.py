@@ -9,6 +9,7 @@ from typing import Any
 
 from broker.port import Outgoing
 from contract.messages import AgentKind, DesiredRun
+from kma.run.minutes import Durations
 from kma.run.thread import ContainerServices
 from kma.spool.file import SpoolFile
 from kma.spool.ledger import Ledger
@@ -50,8 +51,16 @@ class StandaloneStage:
         self.ledger = Ledger(self.file)
         self.publisher = FakePublisher()
         modules = desired.pop("modules", (MODULE,))
+        self.durations: list[Durations] = []
         self.around = ContainerServices(
-            "srv-1", self.spool, self.ledger, folder, modules, no_link, publisher=lambda: self.publisher
+            "srv-1",
+            self.spool,
+            self.ledger,
+            folder,
+            modules,
+            no_link,
+            publisher=lambda: self.publisher,
+            durations=self.durations.append,
         )
         self.desired = standalone(self.truth, script, **desired)
         self.run = StandaloneRun(self.desired, "1", self.around)

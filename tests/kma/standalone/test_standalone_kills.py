@@ -57,7 +57,7 @@ def recovered(folder: Path) -> tuple[list[dict[str, Any]], bool]:
     file = SpoolFile(folder / "spool.sqlite3")
     spool, ledger = Spool(file, 10**6), Ledger(file)
     recover_all(folder, spool, ledger)
-    assert recover_all(folder, spool, ledger) == 0
+    assert recover_all(folder, spool, ledger).total() == 0
     found = spool.head(100, 10**6)
     records = [{"kind": one.kind, **one.content} for one in found if one.kind != FIGURES]
     over = not ledger.unclosed()
