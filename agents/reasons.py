@@ -92,7 +92,7 @@ MISSED_MANY = ReasonKind(
     _("missed runs: %(count)s (%(first)s to %(last)s); the scheduler was unavailable"),
 )
 STARTED_LATE = ReasonKind("window.started_late", _("started late in place of all missed runs"))
-HELD_MANY = ReasonKind("window.held_many", _("held %(count)s runs from %(first)s to %(last)s. %(why)s"))
+HELD_MANY = ReasonKind("window.held_many", _("held runs: %(count)s (%(first)s to %(last)s). %(why)s"))
 STARTED_AFTER_FREEZE = ReasonKind(
     "window.started_after_freeze", _("started after the freeze in place of all held runs")
 )
@@ -124,11 +124,11 @@ FROZEN_POOL = ReasonKind(
 )
 MAINTENANCE = ReasonKind(
     "start.maintenance",
-    _("Nothing new starts: a maintenance window of the whole installation is open. Reason: %(why)s"),
+    _("Nothing new starts: a maintenance window for the whole installation is open. Reason: %(why)s"),
 )
 MAINTENANCE_POOL = ReasonKind(
     "start.maintenance_pool",
-    _("Nothing new starts: a maintenance window of the pool “%(pool)s” is open. Reason: %(why)s"),
+    _("Nothing new starts: a maintenance window for the pool “%(pool)s” is open. Reason: %(why)s"),
 )
 
 # -- why a setting that was to be removed stays --

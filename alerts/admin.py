@@ -146,7 +146,10 @@ class NoticeTargetForm(forms.ModelForm):
         required=False,
         max_length=100,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text=gettext_lazy("Of PagerDuty alone. It is never shown again; empty: it stays as it is."),
+        help_text=gettext_lazy(
+            "For PagerDuty only. The key is not shown after saving. To keep the current key, "
+            "leave the field empty."
+        ),
     )
 
     class Meta:
@@ -174,7 +177,7 @@ class NoticeTargetForm(forms.ModelForm):
         given, channel = super().clean() or {}, self.cleaned_data.get("channel", self.instance.channel)
         if key := self.cleaned_data.get("routing_key"):
             if channel != Channel.PAGERDUTY:
-                self.add_error("routing_key", _("Only PagerDuty has a routing key."))
+                self.add_error("routing_key", _("Only PagerDuty uses a routing key. Leave this field empty."))
             else:
                 self.instance.secret = key
         return given
@@ -193,8 +196,8 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("setting", "pool"),
                 "description": gettext_lazy(
-                    "Applies to one setting or to all settings of a pool. Without both it applies to the "
-                    "whole installation."
+                    "Applies to one setting or to all settings of a pool. If neither is selected, applies "
+                    "to the whole installation."
                 ),
             },
         ),
@@ -203,14 +206,14 @@ class NoticeTargetAdmin(RecordedAdmin, admin.ModelAdmin):
             {
                 "fields": ("channel", "address", "routing_key"),
                 "description": gettext_lazy(
-                    "An e-mail address, a webhook URL, or the address of Alertmanager. PagerDuty needs its "
-                    "routing key; its address may stay empty. The signing secret of a webhook is shown once, "
-                    "when the recipient is saved."
+                    "An e-mail address, a webhook URL, or the address of Alertmanager. For PagerDuty, a "
+                    "routing key is required and the address is optional. The signing secret of a webhook "
+                    "is shown once, when the recipient is saved."
                 ),
             },
         ),
         (
-            gettext_lazy("Which and when"),
+            gettext_lazy("Severity and hours"),
             {"fields": ("least_severity", "weekdays", "hours_from", "hours_until", "time_zone")},
         ),
     )

@@ -32,8 +32,8 @@ class Scope(models.Model):
     )
 
     class Meta:
-        verbose_name = _("scope of figures")
-        verbose_name_plural = _("scopes of figures")
+        verbose_name = _("metric scope")
+        verbose_name_plural = _("metric scopes")
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -128,22 +128,22 @@ class ScopeMinute(Summed):
     """Of the wider scopes alone."""
 
     class Meta(Summed.Meta):
-        verbose_name = _("figures of a minute")
-        verbose_name_plural = _("figures of minutes")
+        verbose_name = _("figures for a minute")
+        verbose_name_plural = _("figures by minute")
         default_permissions = ()
 
 
 class Hour(Summed):
     class Meta(Summed.Meta):
-        verbose_name = _("figures of an hour")
-        verbose_name_plural = _("figures of hours")
+        verbose_name = _("figures for an hour")
+        verbose_name_plural = _("figures by hour")
         default_permissions = ()
 
 
 class Day(Summed):
     class Meta(Summed.Meta):
-        verbose_name = _("figures of a day")
-        verbose_name_plural = _("figures of days")
+        verbose_name = _("figures for a day")
+        verbose_name_plural = _("figures by day")
         default_permissions = ()
 
 
@@ -157,7 +157,7 @@ class HourMinutes(models.Model):
 
     class Meta:
         verbose_name = _("minutes of an hour")
-        verbose_name_plural = _("minutes of hours")
+        verbose_name_plural = _("minutes by hour")
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -172,8 +172,8 @@ class MetricsMark(models.Model):
     folded_at = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name = _("checkpoint of figures")
-        verbose_name_plural = _("checkpoints of figures")
+        verbose_name = _("metrics checkpoint")
+        verbose_name_plural = _("metrics checkpoints")
         default_permissions = ()
 
     def __str__(self) -> str:

@@ -164,7 +164,9 @@ class SettingForm(ScheduleForm):
                 "Time from sending a message to the end of its processing. An alert opens when too "
                 "many messages take longer."
             ),
-            "goal_percent": _("The share of messages that must meet the goal, over 30 days."),
+            "goal_percent": _(
+                "The share of messages over 30 days that must be processed within the goal time."
+            ),
             "masked_properties": _(
                 "The values of these message properties are never stored in failure protocols."
             ),

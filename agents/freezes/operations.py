@@ -87,14 +87,14 @@ class _Freezes(Operation[Any]):
         )
         texts: list[Text] = [
             _(
-                "Nothing new starts: settings and groups cannot be enabled or run, scheduled runs are "
-                "held, group runs wait before their next member, and no replay can be started."
+                "Nothing new starts. Settings and groups cannot be enabled or run, and replays cannot "
+                "be started. Scheduled runs are held. Group runs do not move to the next member."
             ),
-            _("Whatever is already running continues, including failover to another server."),
+            _("Whatever is already running continues. Failover to another server still works."),
             _settings_held(pool),
         ]
         if _open_freeze(pool, None) is not None:
-            texts.append(_("A freeze is in effect already. It gets the new reason and the new end time."))
+            texts.append(_("A freeze is already in effect. Its reason and end time will be replaced."))
         return Question(title, texts)
 
     def run(self, obj: Any, act: Act, *, until: datetime | None, **inputs: Any) -> Done:
@@ -118,8 +118,8 @@ class _Unfreezes(Operation[Any]):
         )
         texts = [
             _(
-                "Held scheduled runs start once or are skipped, as their schedules say. Group runs and ended "
-                "pauses continue within seconds."
+                "Held scheduled runs start once or are skipped, depending on the schedule. Group runs "
+                "continue within seconds. Settings whose pause has ended are enabled again."
             ),
             _("An open maintenance window ends too. The next one opens as planned."),
         ]
@@ -181,7 +181,7 @@ def freeze(pool: Pool | None, act: Act, until: datetime | None) -> Freeze:
     if not act.reason.strip():
         raise WronglyAsked(
             "reason_needed",
-            gettext("The freeze was not started: it needs a reason, which everyone sees."),
+            gettext("The freeze was not started: no reason was given."),
             gettext("Enter a reason."),
         )
     if until is not None and until <= act.now:
@@ -243,7 +243,7 @@ def _open_freeze(pool: Pool | None, now: datetime | None) -> Freeze | None:
 def _settings_held(pool: Pool | None) -> str:
     settings = LaunchSetting.objects.filter(pool=pool) if pool else LaunchSetting.objects.all()
     count = settings.count()
-    text = ngettext("It applies to %(n)s setting.", "It applies to %(n)s settings.", count)
+    text = ngettext("The freeze applies to %(n)s setting.", "The freeze applies to %(n)s settings.", count)
     return text % {"n": number(count)}
 
 

@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('crontab', models.CharField(help_text='Start of each window: minute, hour, day of month, month, day of week. “30 2 * * 1-5” means 02:30 on weekdays.', max_length=200, verbose_name='crontab')),
                 ('time_zone', models.CharField(default='UTC', max_length=64, verbose_name='time zone')),
-                ('minutes', models.PositiveIntegerField(help_text='Elapsed time, also on days when the clock changes.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(10080)], verbose_name='duration, minutes')),
+                ('minutes', models.PositiveIntegerField(help_text="Counted in actual minutes, even on days when the clocks change.", validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(10080)], verbose_name='duration, minutes')),
                 ('reason', models.CharField(help_text='Shown to everyone while the window is open.', max_length=200, verbose_name='reason')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('lifted_at', models.DateTimeField(editable=False, null=True)),

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='launchsetting',
             name='goal_seconds',
-            field=models.FloatField(default=0.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(2592000.0)], verbose_name='goal: processed within, s (0 = no goal)'),
+            field=models.FloatField(default=0.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(2592000.0)], verbose_name="goal: time limit, s (0 = no goal)"),
         ),
         migrations.AddField(
             model_name='subscriptionstate',

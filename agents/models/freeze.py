@@ -85,7 +85,7 @@ class MaintenanceWindow(models.Model):
     minutes = models.PositiveIntegerField(
         _("duration, minutes"),
         validators=[MinValueValidator(1), MaxValueValidator(LONGEST_MINUTES)],
-        help_text=_("Elapsed time, also on days when the clock changes."),
+        help_text=_("Counted in actual minutes, even on days when the clocks change."),
     )
     reason = models.CharField(
         _("reason"), max_length=200, help_text=_("Shown to everyone while the window is open.")

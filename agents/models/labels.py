@@ -21,7 +21,7 @@ Labels = Mapping[str, str]
 def check_labels(value: Any) -> None:
     """Raises ValidationError. A label without a value has an empty one."""
     if not isinstance(value, dict):
-        raise ValidationError(_("Enter labels as keys with values."), code="not_labels")
+        raise ValidationError(_("Enter labels as key-value pairs."), code="not_labels")
     if len(value) > MOST_LABELS:
         text = _("A setting can have at most %(most)s labels.")
         raise ValidationError(text, code="too_many", params={"most": MOST_LABELS})
@@ -39,7 +39,9 @@ def labels_of(text: str) -> dict[str, str]:
             raise _invalid(word)
         if found.setdefault(key, value) != value:
             raise ValidationError(
-                _("The label “%(key)s” is listed twice."), code="twice", params={"key": key}
+                _("The label “%(key)s” has two different values. Keep one of them."),
+                code="twice",
+                params={"key": key},
             )
     check_labels(found)
     return dict(sorted(found.items()))
@@ -85,8 +87,8 @@ def _fits(pattern: "re.Pattern[str]", text: Any) -> bool:
 
 def _invalid(label: str) -> ValidationError:
     text = _(
-        "“%(label)s” is not a label. Use “key” or “key=value”: letters, digits, “-”, “_” and “.”, at most "
-        "%(most)s characters each."
+        "Invalid label “%(label)s”. Use “key” or “key=value”. Allowed: A–Z, a–z, 0–9, “-”, "
+        "“_” and “.”, at most %(most)s characters in each part."
     )
     return ValidationError(text, code="invalid", params={"label": label[:200], "most": LONGEST_PART})
 

@@ -125,7 +125,7 @@ class Goal(models.Model):
     `metrics.goals`."""
 
     goal_seconds = models.FloatField(
-        _("goal: processed within, s (0 = no goal)"),
+        _("goal: time limit, s (0 = no goal)"),
         default=0.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(2_592_000.0)],
     )

@@ -171,7 +171,7 @@ def _goal(setting: LaunchSetting) -> list[Fact]:
     share = f"{setting.goal_percent:g}"
     text = _("%(share)s %% of messages processed within %(time)s")
     told = text % {"share": share, "time": amounts.duration(setting.goal_seconds)}
-    return [Fact(_("Goal"), told, _("Measured from sending to the end of processing, over 30 days."))]
+    return [Fact(_("Goal"), told, _("Time from sending to the end of processing, measured over 30 days."))]
 
 
 def _seconds(value: float) -> str:

@@ -229,7 +229,9 @@ def drain_text(drain: DrainEstimate | None) -> str:
         return gettext("nothing is being processed") if drain.depth else ""
     if drain.seconds is None or drain.seconds > LONGEST_DRAIN_SECONDS:
         return gettext("not shrinking")
-    return gettext("drained in about %(time)s") % {"time": amounts.coarse(timedelta(seconds=drain.seconds))}
+    return gettext("will drain in about %(time)s") % {
+        "time": amounts.coarse(timedelta(seconds=drain.seconds))
+    }
 
 
 def drain_line(drain: DrainEstimate | None) -> tuple[str, str]:

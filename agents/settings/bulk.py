@@ -120,7 +120,7 @@ def _is_so(
 
 def _goes_along(operation: type[Operation[LaunchSetting]], setting: LaunchSetting) -> str:
     group = group_of(setting) if operation is DisableSetting else None
-    return _("Its group %(name)s is disabled too.") % {"name": group.name} if group else ""
+    return _("The group %(name)s will be disabled too.") % {"name": group.name} if group else ""
 
 
 def carry_out(

@@ -287,7 +287,7 @@ class LabelSetting(Operation[LaunchSetting]):
 
     def question(self, setting: LaunchSetting, by: Any, **named: Any) -> Question:
         present = ", ".join(label_words(setting.labels)) or gettext("none")
-        text = gettext("Labels now: %(labels)s.") % {"labels": present}
+        text = gettext("Current labels: %(labels)s.") % {"labels": present}
         return Question(gettext("Change the labels of %(key)s?") % {"key": setting.key}, [text])
 
     @transaction.atomic

@@ -156,7 +156,9 @@ class TargetSerializer(CheckedModelSerializer[NoticeTarget]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs.get("secret") and attrs.get("channel") != Channel.PAGERDUTY:
-            raise serializers.ValidationError({"routing_key": gettext("Only PagerDuty has a routing key.")})
+            raise serializers.ValidationError(
+                {"routing_key": gettext("Only PagerDuty uses a routing key. Leave this field empty.")}
+            )
         return super().validate(attrs)
 
     def to_representation(self, target: NoticeTarget) -> dict[str, Any]:

@@ -73,22 +73,23 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='noticetarget',
             name='hours_until',
-            field=models.TimeField(blank=True, help_text='Outside these hours notifications are held. When the hours begin, those are sent whose cause is not over.', null=True, verbose_name='not after'),
+            field=models.TimeField(blank=True, help_text="Outside these hours, notifications are held. If the cause is resolved before the "
+"hours begin, the notification is not sent.", null=True, verbose_name='not after'),
         ),
         migrations.AddField(
             model_name='noticetarget',
             name='least_severity',
-            field=models.PositiveSmallIntegerField(choices=[(0, 'everything'), (1, 'warning and critical'), (2, 'critical only')], default=0, verbose_name='severity'),
+            field=models.PositiveSmallIntegerField(choices=[(0, "all events"), (1, "warnings and critical events"), (2, "critical events only")], default=0, verbose_name='severity'),
         ),
         migrations.AddField(
             model_name='noticetarget',
             name='time_zone',
-            field=models.CharField(blank=True, default='', help_text='For example Europe/Berlin. Empty: the time zone of the site.', max_length=60, verbose_name='time zone'),
+            field=models.CharField(blank=True, default='', help_text="For example, Europe/Berlin. If empty, the time zone of the site is used.", max_length=60, verbose_name='time zone'),
         ),
         migrations.AddField(
             model_name='noticetarget',
             name='weekdays',
-            field=models.CharField(blank=True, default='', help_text='1 is Monday, 7 is Sunday: 12345. Empty: every day.', max_length=7, validators=[django.core.validators.RegexValidator('\\A1?2?3?4?5?6?7?\\Z', 'Use the digits 1 (Monday) to 7 in their order.')], verbose_name='days of the week'),
+            field=models.CharField(blank=True, default='', help_text="1 is Monday, 7 is Sunday. Example: 12345. Leave empty for every day.", max_length=7, validators=[django.core.validators.RegexValidator('\\A1?2?3?4?5?6?7?\\Z', 'Enter digits from 1 (Monday) to 7 (Sunday) in ascending order.')], verbose_name='days of the week'),
         ),
         migrations.AlterField(
             model_name='notice',
@@ -98,7 +99,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='notice',
             name='state',
-            field=models.CharField(choices=[('pending', 'pending'), ('sent', 'sent'), ('active', 'sent, kept up to date'), ('skipped', 'skipped'), ('failed', 'failed')], default='pending', max_length=7, verbose_name='state'),
+            field=models.CharField(choices=[('pending', 'pending'), ('sent', 'sent'), ('active', "sent, repeated until resolved"), ('skipped', 'skipped'), ('failed', 'failed')], default='pending', max_length=7, verbose_name='state'),
         ),
         migrations.AlterField(
             model_name='noticetarget',

@@ -46,9 +46,9 @@ def is_secret(channel: str, address: str) -> bool:
 class LeastSeverity(models.IntegerChoices):
     """The least severity that a recipient gets; `EVERYTHING` holds events that are no problem, too."""
 
-    EVERYTHING = 0, pgettext_lazy("a least severity", "everything")
-    WARNING = 1, pgettext_lazy("a least severity", "warning and critical")
-    BAD = 2, pgettext_lazy("a least severity", "critical only")
+    EVERYTHING = 0, pgettext_lazy("a least severity", "all events")
+    WARNING = 1, pgettext_lazy("a least severity", "warnings and critical events")
+    BAD = 2, pgettext_lazy("a least severity", "critical events only")
 
 
 WEEKDAYS = r"\A1?2?3?4?5?6?7?\Z"
@@ -88,9 +88,11 @@ class NoticeTarget(models.Model):
         blank=True,
         default="",
         validators=[
-            RegexValidator(r"\A1?2?3?4?5?6?7?\Z", _("Use the digits 1 (Monday) to 7 in their order."))
+            RegexValidator(
+                r"\A1?2?3?4?5?6?7?\Z", _("Enter digits from 1 (Monday) to 7 (Sunday) in ascending order.")
+            )
         ],
-        help_text=_("1 is Monday, 7 is Sunday: 12345. Empty: every day."),
+        help_text=_("1 is Monday, 7 is Sunday. Example: 12345. Leave empty for every day."),
     )
     hours_from = models.TimeField(_("not before"), null=True, blank=True)
     hours_until = models.TimeField(
@@ -98,8 +100,8 @@ class NoticeTarget(models.Model):
         null=True,
         blank=True,
         help_text=_(
-            "Outside these hours notifications are held. When the hours begin, those are sent whose cause "
-            "is not over."
+            "Outside these hours, notifications are held. If the cause is resolved before the "
+            "hours begin, the notification is not sent."
         ),
     )
     time_zone = models.CharField(
@@ -107,7 +109,7 @@ class NoticeTarget(models.Model):
         max_length=60,
         blank=True,
         default="",
-        help_text=_("For example Europe/Berlin. Empty: the time zone of the site."),
+        help_text=_("For example, Europe/Berlin. If empty, the time zone of the site is used."),
     )
     secret = models.CharField(_("secret"), max_length=100, blank=True, default="", editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
@@ -146,11 +148,14 @@ class NoticeTarget(models.Model):
         self._check_hours()
         if self.setting_id is not None and self.pool_id is not None:
             raise ValidationError(
-                _("Choose a setting or a pool, not both. Without both the recipient gets everything.")
+                _(
+                    "Choose a setting or a pool, not both. If neither is selected, the recipient gets the "
+                    "notifications of the whole installation."
+                )
             )
         if self.channel == Channel.PAGERDUTY and not self.secret:
             raise ValidationError(
-                {"address": _("PagerDuty needs the routing key of the integration (Events API v2).")}
+                {"address": _("Enter the routing key from the PagerDuty integration (Events API v2).")}
             )
         others = NoticeTarget.objects.filter(setting=self.setting_id, pool=self.pool_id).exclude(pk=self.pk)
         most = MOST_TARGETS if self.setting_id or self.pool_id else MOST_OF_INSTALLATION
@@ -163,11 +168,13 @@ class NoticeTarget(models.Model):
 
     def _check_hours(self) -> None:
         if (self.hours_from is None) != (self.hours_until is None):
-            raise ValidationError({"hours_from": _("Enter both times, or none.")})
+            raise ValidationError({"hours_from": _("Enter both times or leave both fields empty.")})
         if self.hours_from is not None and self.hours_from == self.hours_until:
-            raise ValidationError({"hours_from": _("Both times are the same. Enter none for the whole day.")})
+            raise ValidationError(
+                {"hours_from": _("Both times are the same. For the whole day, leave both fields empty.")}
+            )
         if self.time_zone and self.time_zone not in available_timezones():
-            raise ValidationError({"time_zone": _("Unknown time zone. Enter one such as Europe/Berlin.")})
+            raise ValidationError({"time_zone": _("Unknown time zone. Enter a name such as Europe/Berlin.")})
 
 
 class EventKind(models.TextChoices):
@@ -216,7 +223,7 @@ class NoticeState(models.TextChoices):
 
     PENDING = "pending", _("pending")
     SENT = "sent", _("sent")
-    ACTIVE = "active", pgettext_lazy("a notification", "sent, kept up to date")
+    ACTIVE = "active", pgettext_lazy("a notification", "sent, repeated until resolved")
     SKIPPED = "skipped", pgettext_lazy("a notification", "skipped")
     FAILED = "failed", pgettext_lazy("a notification", "failed")
 

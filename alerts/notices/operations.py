@@ -142,14 +142,14 @@ class ResendNotice(Operation[Notice]):
             return Refused(
                 "no_target",
                 gettext("Not sent again: the recipient was deleted."),
-                gettext("Add the recipient again; it gets what happens from then on."),
+                gettext("Add the recipient again. It will get new notifications only."),
             )
         if notice.state in ENDED:
             return None
         return Refused(
             "is_pending",
-            gettext("Not sent again: it is still being sent."),
-            gettext("No action is needed. The next attempt is in the list."),
+            gettext("Not sent again: the notification is still being sent."),
+            gettext("No action is needed. The list shows the time of the next attempt."),
         )
 
     @transaction.atomic
@@ -163,7 +163,9 @@ class ResendNotice(Operation[Notice]):
         act.record()
         transaction.on_commit(ask_for_sending, robust=True)
         notice.refresh_from_db()
-        return Done(gettext("Will be sent again within seconds."), notice, to_list=True)
+        return Done(
+            gettext("The notification will be sent again within a few seconds."), notice, to_list=True
+        )
 
 
 def save_target(target: NoticeTarget) -> str:

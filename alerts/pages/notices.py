@@ -101,7 +101,11 @@ def _event_of(notice: Notice) -> tuple[str, str]:
         word = text.STEPS.get(notice.transition.step, notice.transition.step)
         return f"{text.alert_label(alert)}: {text.says(alert)} ({word})", link("alert", alert.pk)
     if notice.trip is not None:
-        said = _("Breaker trip ended: %(key)s") if notice.over else _("Breaker trip: %(key)s")
+        said = (
+            _("Setting re-enabled after a breaker trip: %(key)s")
+            if notice.over
+            else _("Breaker trip: %(key)s")
+        )
         return said % {"key": notice.trip.setting.key}, link("trip", notice.trip.pk)
     if notice.event is not None:
         event = notice.event

@@ -202,8 +202,9 @@ MANY = AlertKind(
     says=_many,
     measure=number,
     what_to_do=gettext_lazy(
-        "Find the top error in the dead-letter groups and fix it. Then replay the messages, or "
-        "discard those no longer needed. To allow more messages, change the alert rule."
+        "Find the top error in the dead-letter groups and fix it. Then replay the messages, "
+        "or discard those no longer needed. To allow more messages, raise the threshold in "
+        "the alert rule."
     ),
     url=_queue_url,
     observe=many_in_queues,

@@ -51,8 +51,9 @@ def _observe(windows: Sequence[BurnWindow]) -> Observe:
 
 def _says(facts: Mapping[str, Any], value: float) -> str:
     text = _(
-        "“%(key)s”: in the last %(window)s, %(late)s %% of messages took longer than %(goal)s. The goal "
-        "allows %(allowed)s %%. At this rate, the 30-day error budget lasts %(time)s."
+        "“%(key)s”: in the last %(window)s, %(late)s %% of messages were processed more than "
+        "%(goal)s after sending. The goal allows %(allowed)s %%. At this rate, the 30-day "
+        "error budget lasts %(time)s."
     )
     return text % {
         "key": facts["setting"],
@@ -70,12 +71,12 @@ def _kind(name: str, label: Any, severity: Severity, windows: Sequence[BurnWindo
         label=label,
         severity=severity,
         limits=Thresholds(1.0, 1.0),
-        unit=gettext_lazy("ratio of the burn rate to the rate that is alarming"),
+        unit=gettext_lazy("ratio of the burn rate to the allowed maximum"),
         says=_says,
         measure=lambda value: f"×{number(value, 1)}",
         what_to_do=gettext_lazy(
-            "Open the setting. Check whether messages wait too long or are processed too slowly: "
-            "raise the number of concurrent messages, add servers, or find out why the agent is "
+            "Open the setting. Check whether messages wait too long or are processed too slowly. "
+            "Raise the number of concurrent messages, add servers, or find out why the agent is "
             "slow. If the goal is too strict, change it."
         ),
         url=lambda facts: link("setting", facts["setting"]),
@@ -85,7 +86,7 @@ def _kind(name: str, label: Any, severity: Severity, windows: Sequence[BurnWindo
 
 BURNING = _kind("goal_burning", gettext_lazy("Processing goal at risk"), Severity.BAD, FAST)
 BURNING_SLOWLY = _kind(
-    "goal_burning_slowly", gettext_lazy("Processing goal slowly at risk"), Severity.WARNING, SLOW
+    "goal_burning_slowly", gettext_lazy("Error budget will not last 30 days"), Severity.WARNING, SLOW
 )
 
 KINDS = (BURNING, BURNING_SLOWLY)

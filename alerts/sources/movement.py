@@ -131,10 +131,9 @@ STALLED = AlertKind(
     says=_stalled,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Open the setting. If a server has been processing one message for a long time and "
-        "this is normal, set the setting's processing timeout to the longest allowed time. If "
-        "the agent hangs or nothing is in progress, disable and re-enable the setting: its "
-        "servers reconnect, and the messages are delivered again."
+        "Open the setting. If one message normally takes this long, set a sufficiently long "
+        "processing timeout. If the agent hangs or nothing is in progress, disable and "
+        "re-enable the setting: its servers reconnect, and the messages are delivered again."
     ),
     url=_setting_url,
     observe=stalled_subscriptions,
@@ -223,8 +222,9 @@ BACKLOG = AlertKind(
     says=_backlog,
     measure=lambda value: "" if value >= NEVER_SECONDS else duration(round(value)),
     what_to_do=gettext_lazy(
-        "Raise the number of concurrent messages or add servers to the pool. If processing has "
-        "become slower, find out why. The alert closes when the backlog will be processed in time."
+        "Raise the number of concurrent messages or add servers to the pool. If processing "
+        "has become slower, find out why. The alert closes once the backlog is expected to be "
+        "processed in time."
     ),
     url=_setting_url,
     observe=lasting_backlogs,

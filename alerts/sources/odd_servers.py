@@ -92,8 +92,9 @@ def odd(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 
 def _says(facts: Mapping[str, Any], value: float) -> str:
     text = _(
-        "“%(key)s” fails more often on %(server)s than on its other servers: %(failed)s of %(made)s "
-        "attempts there, %(others_failed)s of %(others_made)s elsewhere."
+        "“%(key)s”: the failure rate on %(server)s is higher than on the other servers. "
+        "Failed attempts: %(failed)s of %(made)s; on the other servers: %(others_failed)s of "
+        "%(others_made)s."
     )
     counts = ("failed", "made", "others_failed", "others_made")
     told = {name: number(facts[name]) for name in counts}
@@ -102,7 +103,7 @@ def _says(facts: Mapping[str, Any], value: float) -> str:
 
 ODD = AlertKind(
     name="server_odd",
-    label=gettext_lazy("Server fails more often than others"),
+    label=gettext_lazy("Failure rate higher than on other servers"),
     severity=Severity.WARNING,
     limits=Thresholds(TIMES_WORSE, TIMES_WORSE, close_after=timedelta(minutes=10)),
     unit=gettext_lazy("ratio of the failure rate on this server to that on the others"),

@@ -67,7 +67,7 @@ def _at(facts: Mapping[str, Any], name: str) -> str:
 
 
 def _failed(facts: Mapping[str, Any], value: float) -> str:
-    text = _("“%(name)s”: the run started at %(at)s failed.")
+    text = _("“%(name)s”: the run that started at %(at)s failed.")
     return text % {"name": facts["name"], "at": _at(facts, "started_at")}
 
 
@@ -105,7 +105,7 @@ def _lengths(facts: Mapping[str, Any]) -> dict[str, str]:
 def _never(facts: Mapping[str, Any], value: float) -> str:
     if not facts["next"]:
         return _("“%(name)s” is enabled, but its schedule has no further runs.") % {"name": facts["name"]}
-    text = _("“%(name)s” has never started since it was enabled: its scheduled runs were skipped.")
+    text = _("“%(name)s” has not started since it was enabled: all scheduled runs were skipped.")
     return text % {"name": facts["name"]}
 
 
@@ -123,12 +123,12 @@ FAILED_START = AlertKind(
     label=gettext_lazy("Scheduled run failed"),
     severity=Severity.BAD,
     limits=AT_ONCE,
-    unit=gettext_lazy("1 while the last run is a failed one"),
+    unit=gettext_lazy("1 if the last run failed"),
     says=_failed,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Open the setting or group and check the failures of its last run. Fix the cause, then "
-        "run it now. The alert closes when a run starts."
+        "Open the setting or group and check the failures of the last run. Fix the cause, "
+        "then choose “Run now”. The alert closes when a new run starts."
     ),
     url=_url,
     observe=_observe(failed),
@@ -138,12 +138,13 @@ SKIPPED_START = AlertKind(
     label=gettext_lazy("Scheduled run skipped"),
     severity=Severity.WARNING,
     limits=AT_ONCE,
-    unit=gettext_lazy("1 while the last scheduled run is a skipped one"),
+    unit=gettext_lazy("1 if the last scheduled run was skipped"),
     says=_skipped,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "If the previous run was still active, make the interval longer or the run shorter. If "
-        "the run is needed now, start it. The alert closes when a scheduled run starts."
+        "If the previous run was still active, increase the interval or make the runs "
+        "shorter. If the run is needed now, start it manually. The alert closes when the next "
+        "scheduled run starts."
     ),
     url=_url,
     observe=_observe(skipped),
@@ -157,8 +158,9 @@ LATE_START = AlertKind(
     says=_late,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "If it waits for a server, check that its pool has a server that is in service and "
-        "offers the agent. If nothing is started at all, check the scheduler on the Health page."
+        "If the run is waiting for a server, check that the pool has a server that is in "
+        "service and offers the agent. If no runs start at all, check the scheduler on the "
+        "Health page."
     ),
     url=_url,
     observe=_observe(late),
@@ -172,8 +174,8 @@ LONG_RUN = AlertKind(
     says=_long,
     measure=_times,
     what_to_do=gettext_lazy(
-        "Open its activation and check whether messages are still being processed. If the "
-        "agent hangs, stop the activation and run it again."
+        "Open the activation and check whether messages are still being processed. If the "
+        "agent hangs, stop the activation, then choose “Run now”."
     ),
     url=_url,
     observe=_observe(long),
@@ -198,12 +200,12 @@ NEVER_STARTED = AlertKind(
     label=gettext_lazy("Schedule never starts anything"),
     severity=Severity.BAD,
     limits=AT_ONCE,
-    unit=gettext_lazy("scheduled times without a run since it was enabled"),
+    unit=gettext_lazy("missed scheduled runs since enabling"),
     says=_never,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Check the schedule and why its runs were skipped. Change the schedule, or disable the "
-        "setting or group if it is not needed."
+        "Check the schedule and the reasons for the skipped runs. Change the schedule. If the "
+        "setting or group is not needed, disable it."
     ),
     url=_url,
     observe=_observe(never),

@@ -34,9 +34,9 @@ LABELS: Mapping[str, str | Promise] = {
 }
 COMPARED: Mapping[str, timedelta] = {"day": timedelta(days=1), "week": timedelta(weeks=1)}
 COMPARED_LABELS: Mapping[str, str | Promise] = {
-    "": pgettext_lazy("to compare with", "nothing"),
-    "day": gettext_lazy("a day before"),
-    "week": gettext_lazy("a week before"),
+    "": pgettext_lazy("to compare with", "no comparison"),
+    "day": gettext_lazy("a day earlier"),
+    "week": gettext_lazy("a week earlier"),
 }
 # Of the list below: another period begins it again.
 BEFORE = "before"
@@ -116,13 +116,13 @@ def time_range(asked: QueryDict, now: datetime, default: str = DEFAULT) -> TimeR
     usual = TimeRange(default, now - RANGES[default], now, asked, compared)
     try:
         if compare and compared is None:
-            raise ValidationError(_("Compare with “day” or “week”."))
+            raise ValidationError(_("Unknown comparison: use “day” or “week”."))
         key = asked.get(RANGE, "")
         if asked.get(FROM) or asked.get(UNTIL) or key == OWN:
             start, end = _own(asked, now)
             return TimeRange(OWN, start, end, asked, compared)
         if key and key not in RANGES:
-            raise ValidationError(_("Unknown period: choose one of the list."))
+            raise ValidationError(_("Unknown period: choose one from the list."))
         return TimeRange(key or default, now - RANGES[key or default], now, asked, compared)
     except ValidationError as error:
         return TimeRange(usual.key, usual.start, usual.end, asked, compared, " ".join(error.messages))
@@ -135,9 +135,9 @@ def _own(asked: QueryDict, now: datetime) -> tuple[datetime, datetime]:
         raise ValidationError(_("Enter the start of the period."))
     end = min(end, now)
     if start >= now:
-        raise ValidationError(_("The period starts in the future."))
+        raise ValidationError(_("The start of the period must be in the past."))
     if end - start < SHORTEST:
-        raise ValidationError(_("The period ends before it starts."))
+        raise ValidationError(_("The period must end at least a minute after it starts."))
     if end - start > LONGEST:
-        raise ValidationError(_("A period is at most a year long."))
+        raise ValidationError(_("The period cannot be longer than a year."))
     return start, end

@@ -101,7 +101,7 @@ class PreflightForm(forms.Form):
         ),
     )
     ladder_percent = forms.IntegerField(
-        label=_("Stop the ladder when more than this share of messages fails again, %"),
+        label=_("Stop the ladder above this share of repeat failures, %"),
         required=False,
         min_value=0,
         max_value=100,

@@ -265,12 +265,10 @@ def with_curves(listed: Listing[SettingRow], now: datetime) -> Listing[SettingRo
 def _curves(points: Sequence[Point]) -> Curves:
     failed = [point.failed + point.temporary for point in points]
     return Curves(
-        _small(
-            [point.succeeded for point in points], _("%(sum)s processed, at most %(most)s per hour"), "ok"
-        ),
-        _small(failed, _("%(sum)s failed, at most %(most)s per hour"), "bad"),
-        _small([point.waiting for point in points], _("waiting, at most %(most)s"), "info"),
-        _small([point.dead for point in points], _("in DLQ, at most %(most)s"), "bad"),
+        _small([point.succeeded for point in points], _("%(sum)s processed, peak %(most)s per hour"), "ok"),
+        _small(failed, _("%(sum)s failed, peak %(most)s per hour"), "bad"),
+        _small([point.waiting for point in points], _("waiting, peak %(most)s"), "info"),
+        _small([point.dead for point in points], _("in DLQ, peak %(most)s"), "bad"),
     )
 
 

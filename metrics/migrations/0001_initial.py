@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'minutes of an hour',
-                'verbose_name_plural': 'minutes of hours',
+                'verbose_name_plural': "minutes by hour",
                 'default_permissions': (),
             },
         ),
@@ -34,8 +34,8 @@ class Migration(migrations.Migration):
                 ('folded_at', models.DateTimeField(null=True)),
             ],
             options={
-                'verbose_name': 'checkpoint of figures',
-                'verbose_name_plural': 'checkpoints of figures',
+                'verbose_name': "metrics checkpoint",
+                'verbose_name_plural': "metrics checkpoints",
                 'default_permissions': (),
             },
         ),
@@ -48,8 +48,8 @@ class Migration(migrations.Migration):
                 ('setting', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='metric_scopes', to='agents.launchsetting', verbose_name='launch setting')),
             ],
             options={
-                'verbose_name': 'scope of figures',
-                'verbose_name_plural': 'scopes of figures',
+                'verbose_name': "metric scope",
+                'verbose_name_plural': "metric scopes",
                 'default_permissions': (),
             },
         ),
@@ -79,8 +79,8 @@ class Migration(migrations.Migration):
                 ('scope', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='metrics.scope')),
             ],
             options={
-                'verbose_name': 'figures of an hour',
-                'verbose_name_plural': 'figures of hours',
+                'verbose_name': "figures for an hour",
+                'verbose_name_plural': "figures by hour",
                 'abstract': False,
                 'default_permissions': (),
             },
@@ -111,8 +111,8 @@ class Migration(migrations.Migration):
                 ('scope', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='metrics.scope')),
             ],
             options={
-                'verbose_name': 'figures of a day',
-                'verbose_name_plural': 'figures of days',
+                'verbose_name': "figures for a day",
+                'verbose_name_plural': "figures by day",
                 'abstract': False,
                 'default_permissions': (),
             },
@@ -143,8 +143,8 @@ class Migration(migrations.Migration):
                 ('scope', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='metrics.scope')),
             ],
             options={
-                'verbose_name': 'figures of a minute',
-                'verbose_name_plural': 'figures of minutes',
+                'verbose_name': "figures for a minute",
+                'verbose_name_plural': "figures by minute",
                 'abstract': False,
                 'default_permissions': (),
             },

@@ -196,7 +196,7 @@ def _failures(parts: Sequence[Part]) -> list[Curve]:
     lasting = [part.per_minute(lambda point: point.failed) for part in parts]
     temporary = [part.per_minute(lambda point: point.temporary) for part in parts]
     return [
-        Curve(pgettext("failures", "failed"), lasting, Kind.BARS, "bad"),
+        Curve(pgettext("failures", "not temporary"), lasting, Kind.BARS, "bad"),
         Curve(pgettext("failures", "temporary"), temporary, Kind.BARS, "warn"),
     ]
 
@@ -250,7 +250,7 @@ CHARTS: Mapping[str, _Wanted] = {
         _median(lambda point: point.processing),
     ),
     "critical": _Wanted(
-        lambda: _("Time from sent to processed"),
+        lambda: _("Time from sending to the end of processing"),
         SECONDS,
         _quantiles(lambda point: point.critical),
         _median(lambda point: point.critical),
@@ -262,7 +262,7 @@ CHARTS: Mapping[str, _Wanted] = {
         lambda part: part.last(lambda point: point.waiting),
     ),
     "oldest": _Wanted(
-        lambda: _("Waiting time of the oldest message"),
+        lambda: _("Age of the oldest message"),
         SECONDS,
         _oldest,
         lambda part: part.last(lambda point: point.oldest_seconds),

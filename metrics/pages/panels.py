@@ -74,7 +74,7 @@ def activation_panel(request: HttpRequest, activation: Activation) -> Panel | No
     wanted = of_activation(activation.started_at, activation.ended_at, now)
     marks = marks_of(request.user, Subject(setting=setting), wanted.start, wanted.end)
     shown = figures(scope_of(setting=setting.pk), wanted, now)
-    about = _("Figures of the setting from the start of the activation to its end.")
+    about = _("The setting's figures during this activation.")
     return _panel(charts(CURVES, shown, OF_HANDLING, marks), about=about)
 
 
@@ -94,7 +94,7 @@ def destination_panel(request: HttpRequest, destination: Destination) -> Panel |
     scopes = [scope_of(setting=pk) for pk in settings]
     about = ""
     if len(scopes) > MOST_SETTINGS:
-        about = _("Sum of the first %(n)s settings by key.") % {"n": MOST_SETTINGS}
+        about = _("Totals for the first %(n)s settings, sorted by key.") % {"n": MOST_SETTINGS}
     shown = figures_of_many(scopes[:MOST_SETTINGS], wanted, now)
     drawn = charts(CURVES, shown, ("processed", "failures", "queue", "dead"))
     return _panel(drawn, range=wanted, about=about)

@@ -143,11 +143,13 @@ KINDS = (
         _trips, _trip,
     ),
     EventKind(
-        "switch", gettext_lazy("Enabled and disabled"), "agents.view_launchsetting", StateChange, Shape.UP,
+        "switch", gettext_lazy("Settings "
+"enabled or disabled"), "agents.view_launchsetting", StateChange, Shape.UP,
         "ok", _switches, _switch,
     ),
     EventKind(
-        "stop", gettext_lazy("Stopped on one server"), "agents.view_launchsetting", StateChange, Shape.SQUARE,
+        "stop", gettext_lazy("Stopped or started "
+"on one server"), "agents.view_launchsetting", StateChange, Shape.SQUARE,
         "warn", _stops, _stop,
     ),
     EventKind(

@@ -62,7 +62,7 @@ def test_what_cannot_be_shown_is_said_and_the_last_day_is_shown(query: str, prob
 
 def test_what_else_the_address_holds_is_kept() -> None:
     found = asked("q=a%26b&range=7d&from=&kind=trip&kind=alert&compare=week")
-    assert found.compared == timedelta(weeks=1) and found.compared_label == "a week before"
+    assert found.compared == timedelta(weeks=1) and found.compared_label == "a week earlier"
     assert found.kept == [("q", "a&b"), ("kind", "trip"), ("kind", "alert")]
     hour = next(
         choice for choice in found.choices if choice.query.endswith("range=1h") or "range=1h" in choice.query

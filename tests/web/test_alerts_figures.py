@@ -56,8 +56,8 @@ def test_a_goal_that_burns_is_told_until_messages_are_in_time_again() -> None:
     now = NOON + 20 * MINUTE
     assert look("goal_burning", now) == ["orders"]
     assert text.says(Alert.objects.get()) == (
-        "“orders”: in the last 1 h, 30 % of messages took longer than 5 min. The goal allows 1 %. "
-        "At this rate, the 30-day error budget lasts 1 d."
+        "“orders”: in the last 1 h, 30 % of messages were processed more than 5 min after "
+        "sending. The goal allows 1 %. At this rate, the 30-day error budget lasts 1 d."
     )
     assert look("goal_burning_slowly", now) == ["orders"]
     for minute in range(20, 60):
@@ -87,7 +87,7 @@ def test_the_setting_shows_its_goal_its_budget_and_how_fast_it_burns(
     assert "Error budget left" not in client.get("/settings/orders/").content.decode()
     goal(hall)
     page = client.get("/settings/orders/").content.decode()
-    assert "99 % of messages within 5 min" in page and "No messages with a sending time" in page
+    assert "99 % of messages processed within 5 min" in page and "No messages with a sending time" in page
     handle(hall, 0, 1000, late=4)
     page = client.get("/settings/orders/").content.decode()
     assert "99.60 %" in page or "99.6 %" in page
@@ -123,8 +123,8 @@ def test_a_server_that_fails_more_often_is_told_on_overview_setting_and_server(
     alert = Alert.objects.get()
     said = text.says(alert)
     assert said == (
-        "“orders” fails more often on srv-1 than on its other servers: 10 of 100 attempts there, "
-        "0 of 100 elsewhere."
+        "“orders”: the failure rate on srv-1 is higher than on the other servers. Failed "
+        "attempts: 10 of 100; on the other servers: 0 of 100."
     )
     assert (alert.setting, alert.server) == (bad.setting, bad.server)
     client.force_login(operator)

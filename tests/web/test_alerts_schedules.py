@@ -141,7 +141,7 @@ def test_a_failed_run_is_told_until_the_next_one_begins(minutely: Schedule, pool
     assert look("schedule_failed", now) == []
     end(Activation.objects.get(), now, ActivationState.FAILED)
     assert look("schedule_failed", now) == look("schedule_failed", now + SECOND) == ["setting:nightly"]
-    assert said("schedule_failed") == "“nightly”: the run started at 1 Mar 2026, 12:01:01 UTC failed."
+    assert said("schedule_failed") == "“nightly”: the run that started at 1 Mar 2026, 12:01:01 UTC failed."
     assert [*Alert.objects.get().pools.all()] == [pool]
     assert look("schedule_failed", window(minutely, 2)) == []
 

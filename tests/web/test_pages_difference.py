@@ -123,4 +123,4 @@ def test_a_kind_that_failed_more_in_number_and_less_often_says_the_shares_that_a
     text = looked_at(signed_in(world, "viewer"), f"/activations/{after.pk}/").text
 
     assert "less often 22 2.2 % 72 0.72 %" in text.replace("\N{NO-BREAK SPACE}", " ")
-    assert "compare shares of attempts" in text
+    assert "show how the share of attempts" in text

@@ -96,7 +96,7 @@ def test_a_standalone_agent_has_no_figures_of_messages(world: World) -> None:
 
 def test_a_wrong_period_is_said_and_the_page_is_there(world: World) -> None:
     page = html(signed_in(world, "viewer"), f"/settings/{KEY}/?from=1900-01-01T00:00&until=2000-01-01T00:00")
-    assert "A period is at most a year long." in page and 'id="curves-processed"' in page
+    assert "The period cannot be longer than a year." in page and 'id="curves-processed"' in page
 
 
 def test_what_another_part_refreshes_draws_no_curve(world: World) -> None:
@@ -141,8 +141,8 @@ def test_a_list_of_settings_has_small_curves_in_two_questions(world: World) -> N
     page = html(client, "/settings/")
 
     assert queries <= before + 1
-    assert re.search(r'class="spark ok"[^>]*aria-label="[\d,]+ processed, at most 600 per hour"', page)
-    assert re.search(r'class="spark bad"[^>]*aria-label="[\d,]+ failed, at most 120 per hour"', page)
+    assert re.search(r'class="spark ok"[^>]*aria-label="[\d,]+ processed, peak 600 per hour"', page)
+    assert re.search(r'class="spark bad"[^>]*aria-label="[\d,]+ failed, peak 120 per hour"', page)
     assert page.count('class="spark ok"') == 1, "nothing is drawn of those that did nothing"
 
 

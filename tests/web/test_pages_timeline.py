@@ -152,7 +152,7 @@ def test_only_wanted_kinds_are_shown(quiet: World) -> None:
     )[2]
     assert " Trip " in text and " Cordoned " in text and "Version 1.4" not in text
     none = looked_at(signed_in(quiet, "chief"), "/timeline/?kind=trip&setting=prices-import").text
-    assert "Nothing of this kind happened in this period." in none
+    assert "No matching events in this period." in none
 
 
 def test_a_name_that_nothing_has_is_said(quiet: World) -> None:

@@ -78,10 +78,9 @@ def test_the_page_of_a_setting_tells_what_an_alert_of_its_subscription_tells(
     assert (
         "no acknowledgement for 17 min" in stalled
         and (
-            "Open the setting. If a server has been processing one message for a long time and "
-            "this is normal, set the setting's processing timeout to the longest allowed time. If "
-            "the agent hangs or nothing is in progress, disable and re-enable the setting: its "
-            "servers reconnect, and the messages are delivered again."
+            "Open the setting. If one message normally takes this long, set a sufficiently long "
+            "processing timeout. If the agent hangs or nothing is in progress, disable and "
+            "re-enable the setting: its servers reconnect, and the messages are delivered again."
         )
         in stalled
     )
