@@ -325,7 +325,7 @@ def _few(setting: LaunchSetting) -> str:
         return ""
     limit = same_limit(setting.breaker_m)
     text = ngettext(
-        "At this threshold, %(n)s failure of one type is enough to trip the breaker.",
+        "At this threshold, %(n)s failure is enough to trip the breaker.",
         "At this threshold, %(n)s consecutive failures of one type are enough to trip the breaker.",
         limit,
     )

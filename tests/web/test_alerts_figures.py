@@ -129,8 +129,8 @@ def test_a_server_that_fails_more_often_is_told_on_overview_setting_and_server(
     assert (alert.setting, alert.server) == (bad.setting, bad.server)
     client.force_login(operator)
     for page in ("/", "/settings/orders/", "/servers/srv-1/"):
-        assert "fails more often on srv-1" in client.get(page).content.decode(), page
-    assert "fails more often" not in client.get("/servers/srv-2/").content.decode()
+        assert "failure rate on srv-1 is higher" in client.get(page).content.decode(), page
+    assert "failure rate on" not in client.get("/servers/srv-2/").content.decode()
 
 
 @pytest.mark.parametrize("failed", [(2, 2), (1, 0)], ids=["equal rates", "small numbers"])

@@ -82,7 +82,7 @@ def test_the_same_time_before_is_beside_it_and_named(world: World) -> None:
     fill(scope_of(world.settings[KEY].pk), now - DAY, minutes=60, values=lambda minute: {"succeeded": 4})
     drawn = chart(html(signed_in(world, "viewer"), f"/settings/{KEY}/?range=1h&compare=day"), "processed")
 
-    assert ">a day before</text>" in drawn and "<b>a day before</b>" in drawn
+    assert ">a day earlier</text>" in drawn and "<b>a day earlier</b>" in drawn
     rows = re.findall(r'</th><td class="num">([^<]*)</td><td class="num">([^<]*)</td>', drawn)
     assert ("10", "4") in rows
 

@@ -90,10 +90,7 @@ def test_few_failures_that_trip_are_told() -> None:
     setting = LaunchSetting(key="k", breaker_m=5, destination=Destination(name="a", max_attempts=3))
     warnings = setting_fields.breaker_warnings(setting)
 
-    assert (
-        len(warnings) == 2
-        and "At this threshold, 1 failure of one type is enough to trip the breaker." in warnings[1]
-    )
+    assert len(warnings) == 2 and "At this threshold, 1 failure is enough to trip the breaker." in warnings[1]
 
 
 def test_a_policy_without_end_never_ends_in_the_drawing() -> None:
