@@ -99,7 +99,7 @@ def test_a_subject_has_what_happened_to_it_alone(quiet: World) -> None:
 def of(user: Any, subject: Subject = Subject(), most: int = 100, below: Below | None = None) -> Sequence[Any]:  # noqa: B008 - frozen
     now = timezone.now()
     kinds = event_kinds(user)
-    window = Window(user, now - timedelta(days=1), now, most, below=below)
+    window = Window(now - timedelta(days=1), now, most, below)
     return newest_events(kinds, {kind.name for kind in kinds}, subject, window)
 
 
@@ -188,7 +188,7 @@ def test_questions_do_not_grow_with_what_happened(quiet: World) -> None:
     few = asked()
     for _number in range(40):
         everything(quiet.settings[KEY], setting_server(quiet))
-    assert asked() == few
+    assert asked() <= few
 
 
 def test_hostile_versions_are_only_texts(quiet: World) -> None:
