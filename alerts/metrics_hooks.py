@@ -1,7 +1,8 @@
 """Alerts on the timeline."""
 
-from collections.abc import Iterable
+from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy
 
 from alerts.models import Alert, AlertState, Severity
@@ -9,17 +10,16 @@ from alerts.text import alert_label, says
 from console.ui.charts.curves import Mark, Shape
 from console.ui.page import link
 from metrics import hooks
-from metrics.timeline.events import EventKind, Subject, Window
+from metrics.timeline.events import EventKind, Subject
 
 
-def _alerts(subject: Subject, window: Window) -> Iterable[Alert]:
+def _alerts(subject: Subject) -> QuerySet[Any]:
     rows = Alert.objects.exclude(state=AlertState.CALM).exclude(opened_at=None)
-    rows = rows.select_related("setting", "server")
     if subject.setting is not None:
         rows = rows.filter(setting=subject.setting)
     if subject.server is not None:
         rows = rows.filter(server=subject.server)
-    return window.newest(rows, "opened_at")
+    return rows
 
 
 def _alert(alert: Alert) -> Mark:
@@ -31,4 +31,7 @@ def _alert(alert: Alert) -> Mark:
 @hooks.event_kinds.implement
 def alerts_opened() -> EventKind:
     label = gettext_lazy("Alerts")
-    return EventKind("alert", label, "alerts.view_alert", Alert, Shape.ALARM, "warn", _alerts, _alert)
+    columns = ("kind", "subject", "severity", "facts", "value", "opened_at")
+    return EventKind(
+        "alert", label, "alerts.view_alert", Alert, Shape.ALARM, "warn", "opened_at", columns, _alerts, _alert
+    )

@@ -62,6 +62,7 @@ def _in_a_process(servers: int, options: argparse.Namespace) -> list[Line]:
 def _measured(options: argparse.Namespace) -> Iterator[Line]:
     from django.utils import timezone
 
+    from bench.metrics_pages import pages_with_charts
     from bench.metrics_rows import Scale, fill, size_of_all
 
     (servers,) = options.servers
@@ -80,11 +81,12 @@ def _measured(options: argparse.Namespace) -> Iterator[Line]:
         runs=[sizes],
     )
     print({name: round(size) for name, size in sizes.items()}, file=sys.stderr)
-    yield from _readings(scale.settings_made, servers, now)
+    yield from _readings(servers, now)
+    yield from pages_with_charts(servers, now)
     yield from _writing(now)
 
 
-def _readings(settings: int, servers: int, now: datetime) -> Iterator[Line]:
+def _readings(servers: int, now: datetime) -> Iterator[Line]:
     """Each round asks for another scope, as people do."""
     from metrics import queries
     from metrics.models import Scope

@@ -1,5 +1,6 @@
-"""A year of figures as the product keeps them, by COPY. Rows of a table are drawn from some hundred that were
-made with the product's own functions: durations are log-normal, as those of real handlers mostly are."""
+"""A year of figures as the product keeps them, by COPY, in a large house where much happened in 90 days. Rows
+of a table are drawn from some hundred that were made with the product's own functions: durations are
+log-normal, as those of real handlers mostly are."""
 
 import random
 from collections.abc import Iterator
@@ -10,9 +11,13 @@ from uuid import UUID, uuid4
 
 from django.db import connection
 
-from agents.models import LaunchSetting, Pool, Server
+from agents.models import BreakerTrip, Interruption, LaunchSetting, Server, StateChange
+from alerts.models import Alert
+from bench import pages_rows
+from bench.pages_rows import uuid_of
 from console.database import bulk
 from contract.histogram import bucket
+from dlq.models import ReplayJob
 from metrics.intake import scopes_of
 from metrics.models import GAUGES, Day, Hour, HourMinutes, Minute, ScopeMinute, Summed, key_of
 from metrics.rollup import columns_of
@@ -32,10 +37,15 @@ TABLES = (Minute, ScopeMinute, HourMinutes, Hour, Day)
 DRAWN_FROM = 150
 # Handled in a minute by a setting on a server, and what of an hour is not packed yet.
 IN_A_MINUTE, UNPACKED = 60, 70
+ACTIVATIONS = 100_000
+# Of each kind of event, which is of settings, of servers or of both in turn.
+EVENTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
+    """`share`: of the settings whose figures on each server are made; their own are made of all."""
+
     settings: int
     servers: int
     share: float
@@ -66,8 +76,11 @@ def figures(number: int, of: random.Random) -> Figures:
 
 
 def fill(scale: Scale, now: datetime) -> None:
-    settings, servers = _make(scale)
-    pairs = {(setting, server) for setting in settings for server in servers}
+    pages_rows.make(ACTIVATIONS, scale.settings, scale.servers)
+    settings = list(LaunchSetting.objects.order_by("pk").values_list("pk", flat=True))
+    servers = list(Server.objects.order_by("pk").values_list("pk", flat=True))
+    _make_events(settings, servers)
+    pairs = {(setting, server) for setting in settings[: scale.settings_made] for server in servers}
     wider = {(None, None), *((setting, None) for setting in settings), *((None, each) for each in servers)}
     of_pairs = sorted(scopes_of(pairs).values())
     of_wider = sorted(scopes_of(wider).values())
@@ -86,20 +99,45 @@ def fill(scale: Scale, now: datetime) -> None:
     )
     _copy_reported(of_pairs, range(present - UNPACKED, present), of)
     with connection.cursor() as cursor:
-        for table in TABLES:
-            cursor.execute(f"VACUUM ANALYZE {table._meta.db_table}")
+        cursor.execute("VACUUM ANALYZE")
 
 
-def _make(scale: Scale) -> tuple[list[int], list[int]]:
-    pool = Pool.objects.create(name="bench")
-    LaunchSetting.objects.bulk_create(
-        LaunchSetting(key=f"s{number}", agent="bench", pool=pool, kind="standalone")
-        for number in range(scale.settings_made)
-    )
-    Server.objects.bulk_create(Server(name=f"srv-{number}") for number in range(scale.servers))
-    return list(LaunchSetting.objects.values_list("pk", flat=True)), list(
-        Server.objects.values_list("pk", flat=True)
-    )
+def _make_events(settings: list[int], servers: list[int]) -> None:
+    """Evenly over 90 days."""
+    at = pages_rows.instant("i", EVENTS, apart=90 * 24 * 3600 / EVENTS)
+    setting = f"{settings[0]} + i % {len(settings)}"
+    server = f"{servers[0]} + i % {len(servers)}"
+    agent = '\'{"code": "version.agent", "params": {"agent": "bench.noop"}}\''
+    changes: dict[str, dict[str, str]] = {
+        "setting": {
+            "setting_id": setting,
+            "new": "case i / 200 % 2 when 0 then 'enabled' else 'disabled' end",
+        },
+        "server_stop": {"setting_id": setting, "server_id": server, "new": "'stopped'"},
+        "version": {"server_id": server, "old": "'1.' || i", "new": "'1.' || (i + 1)", "reason": agent},
+        "server": {"server_id": server, "new": "case i % 2 when 0 then 'cordoned' else 'active' end"},
+    }
+    for what, columns in changes.items():
+        pages_rows.fill(StateChange, EVENTS, {"what": f"'{what}'", "at": at, **columns})
+    trip = {"id": "i", "setting_id": setting, "reason": "'same'", "at": at, "ended_at": at}
+    pages_rows.fill(BreakerTrip, EVENTS, trip)
+    gave_up = {
+        "id": uuid_of("i"), "trip_id": "i", "setting_id": setting, "server_id": server, "epoch": "1",
+        "activation_uuid": uuid_of("i"), "reason": "'same'", "limit_m": "5", "occurred_at": at,
+        "received_at": at,
+    }  # fmt: skip
+    pages_rows.fill(Interruption, EVENTS, gave_up)
+    key = f"'setting-' || lpad((i % {len(settings)})::text, 3, '0')"
+    job = {"id": uuid_of("i"), "setting_id": setting, "setting_key": key, "scope": "'all'", "state": "'done'"}
+    pages_rows.fill(ReplayJob, EVENTS, {**job, "created_at": at, "finished_at": at, "outcomes_ended_at": at})
+    alert = {
+        "kind": "'trip'",
+        "subject": "'' || i",
+        "severity": "2",
+        "state": "'closed'",
+        "setting_id": setting,
+    }
+    pages_rows.fill(Alert, EVENTS, {**alert, "server_id": server, "opened_at": at, "closed_at": at})
 
 
 def _drawn(number: int, of: random.Random) -> list[list[Any]]:
@@ -155,13 +193,10 @@ def _copy_reported(scopes: list[int], minutes: range, of: random.Random) -> None
 
 def size_of_all(scale: Scale) -> dict[str, float]:
     """MB by table, with indexes and what lies beside the table; reckoned for all settings."""
-    made, wider, pairs = scale.settings_made, 1 + scale.servers, scale.servers
-    grown = {
-        ScopeMinute: (scale.settings + wider) / (made + wider),
-        Minute: scale.settings / made,
-        HourMinutes: scale.settings / made,
-    }
-    of_all = (scale.settings * (pairs + 1) + wider) / (made * (pairs + 1) + wider)
+    wider = 1 + scale.settings + scale.servers
+    made, whole = scale.settings_made * scale.servers, scale.settings * scale.servers
+    of_pairs, of_all = whole / made, (whole + wider) / (made + wider)
+    grown = {ScopeMinute: 1.0, Minute: of_pairs, HourMinutes: of_pairs}
     found = {}
     with connection.cursor() as cursor:
         for table in TABLES:

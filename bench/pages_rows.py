@@ -18,25 +18,28 @@ MANY, ANY = 40, 110
 SECONDS_APART = 2
 
 
-def make(activations: int) -> None:
+def make(activations: int, number_of_settings: int = SETTINGS, number_of_servers: int = SERVERS) -> None:
     """Into an empty, migrated database."""
     from django.db import connection, transaction
 
     with transaction.atomic():
-        settings, servers = _places()
+        settings, servers = _places(number_of_settings, number_of_servers)
         _ended(activations, settings, servers)
         _open(settings, servers)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
 
 
-def _places() -> tuple[list[int], list[int]]:
+def _places(number_of_settings: int, number_of_servers: int) -> tuple[list[int], list[int]]:
     from django.utils import timezone
 
     from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Server
 
     now = timezone.now()
-    servers = [Server.objects.create(name=f"srv-{number:02}", last_seen_at=now) for number in range(SERVERS)]
+    servers = [
+        Server.objects.create(name=f"srv-{number:02}", last_seen_at=now)
+        for number in range(number_of_servers)
+    ]
     pool = Pool.objects.create(name="bench")
     pool.servers.add(*servers)
     OfferedAgent.objects.bulk_create(
@@ -57,7 +60,7 @@ def _places() -> tuple[list[int], list[int]]:
                 provisioned_hash="made",
                 disabled_reason=NO_REASON if number < MANY + ANY else said("not needed now"),
             )
-            for number in range(SETTINGS)
+            for number in range(number_of_settings)
         ]
     )
     return [each.pk for each in settings], [each.pk for each in servers]
@@ -123,7 +126,7 @@ def _open(settings: list[int], servers: list[int]) -> None:
                 setting_id=pk,
                 state="running",
                 started_at=now,
-                last_epoch=SERVERS,
+                last_epoch=len(servers),
             )
             for pk in LaunchSetting.objects.filter(pk__in=settings, enabled=True).values_list("pk", flat=True)
         ]
@@ -140,7 +143,7 @@ def _open(settings: list[int], servers: list[int]) -> None:
             )
             for number, each in enumerate(opened)
             for epoch, server in enumerate(
-                servers if number < MANY else servers[number % SERVERS :][:1], start=1
+                servers if number < MANY else servers[number % len(servers) :][:1], start=1
             )
         ]
     )
@@ -186,15 +189,15 @@ def uuid_of(number: str) -> str:
     return f"printf('%032x', {number})"
 
 
-def instant(number: str, count: int) -> str:
-    """The last one is a minute ago."""
+def instant(number: str, count: int, apart: float = SECONDS_APART) -> str:
+    """The last one is a minute ago; `apart`: seconds."""
     from django.db import connection
 
-    began = datetime.now(UTC) - timedelta(seconds=60 + SECONDS_APART * count)
+    began = datetime.now(UTC) - timedelta(seconds=60 + apart * count)
     text = began.strftime("%Y-%m-%d %H:%M:%S")
     if connection.vendor == "postgresql":
-        return f"timestamptz '{text}+00' + ({number}) * interval '{SECONDS_APART} seconds'"
-    return f"datetime('{text}', '+' || ({SECONDS_APART} * ({number})) || ' seconds')"
+        return f"timestamptz '{text}+00' + ({number}) * interval '{apart} seconds'"
+    return f"datetime('{text}', '+' || ({apart} * ({number})) || ' seconds')"
 
 
 def _false() -> str:

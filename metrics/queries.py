@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Max, Q, QuerySet, Sum
@@ -81,11 +82,11 @@ def scope_of(setting: int | None = None, server: int | None = None) -> str:
     return key_for(setting, server)
 
 
-def series(scope: str, start: datetime, end: datetime, now: datetime) -> Series:
+def series(scope: str, start: datetime, end: datetime, now: datetime, *, histograms: bool = True) -> Series:
     """Returns at most 400 points, from that of `start` to that of `end`."""
     on = axis(start, end, now)
     row = Scope.objects.filter(key=scope).first()
-    found = _points([row] if row else [], on)
+    found = _points([row] if row else [], on, histograms=histograms)
     return Series(timedelta(minutes=on.step), tuple(_made(on, found.get(row.pk if row else 0, {}), now)))
 
 
@@ -117,12 +118,18 @@ class _Place:
 _Places = dict[int, dict[int, _Place]]
 
 
+_NOTHING = _Place()
+
+
 def _made(on: Axis, places: Mapping[int, _Place], now: datetime) -> Iterator[Point]:
     for minute in on.points:
-        place = places.get(minute, _Place())
+        place = places.get(minute, _NOTHING)
         over = min(minute + on.step, on.end)
-        values = {name: getattr(place.figures, name) for name in FIGURES}
-        yield Point(instant(minute), (over - minute) * 60.0, **values, **place.gauges)  # type: ignore[arg-type]
+        known = _values(place.figures)
+        yield Point(instant(minute), (over - minute) * 60.0, *known, **place.gauges)  # type: ignore[arg-type]
+
+
+_values = attrgetter(*FIGURES)
 
 
 def _points(scopes: Sequence[Scope], on: Axis, *, histograms: bool = True) -> _Places:
@@ -131,12 +138,13 @@ def _points(scopes: Sequence[Scope], on: Axis, *, histograms: bool = True) -> _P
         return found
     pairs = [scope for scope in scopes if is_pair(scope)]
     wider = [scope for scope in scopes if not is_pair(scope)]
-    if on.unit == MINUTE:
-        _add_rows(found, wider, on, histograms)
+    by_minutes = on.unit == MINUTE
+    if rows := wider if by_minutes else scopes:
+        _add_rows(found, rows, on, histograms)
+    if pairs and by_minutes:
         _add_packed(found, pairs, on)
-    else:
-        _add_rows(found, scopes, on, histograms)
-    _add_reported(found, pairs, on)
+    if pairs:
+        _add_reported(found, pairs, on)
     return found
 
 
@@ -147,8 +155,12 @@ def _add_rows(found: _Places, scopes: Sequence[Scope], on: Axis, histograms: boo
     )
     step, plain = on.step // on.unit, len(PLAIN)
     for scope, span, *values in rows.order_by("key").values_list("scope_id", "span", *names, *GAUGES):
-        place = found[scope][span // step * step * on.unit]
-        place.figures.add(Figures(*values[:plain]))
+        places, minute = found[scope], span // step * step * on.unit
+        place = places.get(minute)
+        if place is None:
+            place = places[minute] = _Place(Figures(*values[:plain]))
+        else:
+            place.figures.add(Figures(*values[:plain]))
         if histograms:
             add_text(place.figures.processing, values[plain])
             add_text(place.figures.critical, values[plain + 1])

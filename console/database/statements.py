@@ -1,7 +1,7 @@
 """Estimates, bounds on statements, expressions in the words of each database, and rows by their places."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -59,6 +59,20 @@ def oldest_transaction() -> datetime | None:
         )
         began: datetime | None = cursor.fetchone()[0]
     return began
+
+
+def in_one_question(several: Sequence[QuerySet[Any]]) -> list[tuple[Any, ...]]:
+    """Returns the values of all of them as the database has them. Each has its own order and bound, with
+    which SQLite takes no part of a union of the ORM."""
+    if not several:
+        return []
+    parts = [rows.query.sql_with_params() for rows in several]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _parameters in parts),
+            [each for _sql, parameters in parts for each in parameters],
+        )
+        return list(cursor.fetchall())
 
 
 # -- expressions ---------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """Amounts as people read them: numbers, durations, sizes, instants in words."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
+from django.utils.translation import get_language, gettext_noop, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, ngettext
 
 STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 WORDS = {
@@ -21,6 +22,13 @@ def number(value: int | float, decimals: int = 0) -> str:
     rounded = round(value, decimals) if decimals else round(value)
     if isinstance(rounded, int) and 0 <= rounded < 1000:  # most of what a page says: nothing to group
         return str(rounded)
+    return _grouped(rounded, decimals, get_language())
+
+
+# Charts and their tables say thousands of amounts, few of them different, and formatting asks for the
+# language again and again.
+@lru_cache(maxsize=4096)
+def _grouped(rounded: int | float, decimals: int, _language: str | None) -> str:
     digits = len(f"{rounded:.{decimals}f}".rstrip("0").partition(".")[2]) if decimals else 0
     return str(number_format(rounded, digits, use_l10n=True, force_grouping=True))
 
@@ -47,6 +55,11 @@ def count_or_more(count: int, most: int) -> str:
 def duration(value: timedelta | float) -> str:
     """The two largest parts: `2 d 3 h`, `4 min 10 s`, `12 s`, `4.25 s`, `35 ms`."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    return _largest_parts(seconds, get_language())
+
+
+@lru_cache(maxsize=4096)
+def _largest_parts(seconds: float, _language: str | None) -> str:
     if seconds < 0:
         return "\N{MINUS SIGN}" + duration(-seconds)
     if 0 < seconds < 1:
@@ -80,7 +93,15 @@ def coarse(value: timedelta) -> str:
 def instant(value: datetime) -> str:
     """Absolute, in the server's zone, as the admin writes it (ma_site.formats): `21 Nov 2026, 14:35:16
     UTC`."""
-    return date_format(timezone.localtime(value), "DATETIME_FORMAT")
+    local = timezone.localtime(value)
+    return _written(local, local.utcoffset(), local.tzname(), get_language())
+
+
+# A page says the same instant again and again: above each of its charts, and in the next answer.
+@lru_cache(maxsize=4096)
+def _written(local: datetime, *_told_apart: object) -> str:
+    """Equal instants of other zones and languages are other texts."""
+    return date_format(local, "DATETIME_FORMAT")
 
 
 def ago(instant: datetime, now: datetime) -> str:

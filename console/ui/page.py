@@ -3,7 +3,7 @@ and the small things that both are made of. Higher apps register theirs here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Literal, TypedDict, get_args
 from urllib.parse import urlencode
 
@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponseBase
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, get_script_prefix, path, reverse
 from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -156,6 +156,12 @@ def refreshes_another(request: HttpRequest, part: str) -> bool:
 
 
 def link(name: str, *args: Any) -> str:
+    return _address(name, args, get_script_prefix())
+
+
+# A page with its lists has hundreds, and is asked for again and again.
+@lru_cache(maxsize=4096, typed=True)
+def _address(name: str, args: tuple[Any, ...], _prefix: str) -> str:
     return reverse(f"admin:{name}", args=args)
 
 

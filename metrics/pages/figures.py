@@ -71,9 +71,10 @@ class ShownFigures:
     before_label: str = ""
 
 
-def figures(scope: str, wanted: TimeRange, now: datetime) -> ShownFigures:
-    """One or two series; each is bounded by itself."""
-    return _figures(lambda start, end: series(scope, start, end, now), wanted)
+def figures(scope: str, wanted: TimeRange, now: datetime, names: Sequence[str]) -> ShownFigures:
+    """One or two series; each is bounded by itself. `names`: of CHARTS, for which they are."""
+    histograms = any(CHARTS[name].histograms for name in names)
+    return _figures(lambda start, end: series(scope, start, end, now, histograms=histograms), wanted)
 
 
 def figures_of_many(scopes: Sequence[str], wanted: TimeRange, now: datetime) -> ShownFigures:
@@ -158,12 +159,13 @@ def charts(
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """`title` and names of curves are asked for in the reader's language. `compared`: which value of a part
-    is beside them, of the same time before."""
+    is beside them, of the same time before. `histograms`: it is made of them."""
 
     title: Callable[[], str]
     unit: Unit
     curves: Callable[[Sequence[Part]], list[Curve]]
     compared: Callable[[Part], float | None] | None = None
+    histograms: bool = False
 
 
 def _chart(
@@ -248,12 +250,14 @@ CHARTS: Mapping[str, _Wanted] = {
         SECONDS,
         _quantiles(lambda point: point.processing),
         _median(lambda point: point.processing),
+        histograms=True,
     ),
     "critical": _Wanted(
         lambda: _("Time from sending to the end of processing"),
         SECONDS,
         _quantiles(lambda point: point.critical),
         _median(lambda point: point.critical),
+        histograms=True,
     ),
     "queue": _Wanted(
         lambda: _("Messages in the subscription"),

@@ -49,8 +49,8 @@ def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     now = timezone.now()
     wanted = time_range(request.GET, now)
     marks = marks_of(request.user, Subject(setting=setting), wanted.start, wanted.end)
-    shown = figures(scope_of(setting=setting.pk), wanted, now)
-    drawn = charts(CURVES, shown, (*OF_HANDLING, *OF_QUEUE, "busy"), marks)
+    names = (*OF_HANDLING, *OF_QUEUE, "busy")
+    drawn = charts(CURVES, figures(scope_of(setting=setting.pk), wanted, now, names), names, marks)
     return _panel(drawn, range=wanted, timeline=_timeline(wanted, setting=setting.key))
 
 
@@ -60,8 +60,8 @@ def server_panel(request: HttpRequest, server: Server) -> Panel | None:
     now = timezone.now()
     wanted = time_range(request.GET, now)
     marks = marks_of(request.user, Subject(server=server), wanted.start, wanted.end)
-    shown = figures(scope_of(server=server.pk), wanted, now)
-    drawn = charts(CURVES, shown, (*OF_HANDLING, "busy"), marks)
+    names = (*OF_HANDLING, "busy")
+    drawn = charts(CURVES, figures(scope_of(server=server.pk), wanted, now, names), names, marks)
     return _panel(drawn, range=wanted, timeline=_timeline(wanted, server=server.name))
 
 
@@ -73,7 +73,7 @@ def activation_panel(request: HttpRequest, activation: Activation) -> Panel | No
     now = timezone.now()
     wanted = of_activation(activation.started_at, activation.ended_at, now)
     marks = marks_of(request.user, Subject(setting=setting), wanted.start, wanted.end)
-    shown = figures(scope_of(setting=setting.pk), wanted, now)
+    shown = figures(scope_of(setting=setting.pk), wanted, now, OF_HANDLING)
     about = _("The setting's figures during this activation.")
     return _panel(charts(CURVES, shown, OF_HANDLING, marks), about=about)
 
@@ -103,7 +103,7 @@ def destination_panel(request: HttpRequest, destination: Destination) -> Panel |
 def installation_charts(request: HttpRequest, now: datetime) -> dict[str, Any]:
     """The last 24 hours of everything, with a link to more."""
     wanted = time_range(QueryDict(), now, DEFAULT)
-    shown = figures(scope_of(), wanted, now)
+    names = ("processed", "failures", "queue", "dead")
     marks = marks_of(request.user, Subject(), wanted.start, wanted.end)
-    drawn = charts(CURVES, shown, ("processed", "failures", "queue", "dead"), marks)
+    drawn = charts(CURVES, figures(scope_of(), wanted, now, names), names, marks)
     return {"charts": drawn, "timeline": f"{link('timeline')}?{urlencode({RANGE: DEFAULT})}"}

@@ -18,8 +18,8 @@ from console.ui.time_range import time_range
 from metrics.pages.figures import charts, figures
 from metrics.pages.panels import CURVES
 from metrics.queries import scope_of
-from metrics.timeline.events import EventKind, Subject, Window, below_in, newest_events
-from metrics.timeline.queries import event_kinds, marks_of
+from metrics.timeline.events import Below, Event, EventKind, Subject, Window, below_in, newest_events
+from metrics.timeline.queries import MOST_MARKS, event_kinds
 
 VIEW, SEE_SERVERS = "agents.view_launchsetting", "agents.view_server"
 
@@ -47,12 +47,17 @@ def timeline(request: HttpRequest) -> HttpResponseBase:
     now, kinds = timezone.now(), event_kinds(request.user)
     wanted, asked = time_range(request.GET, now), _asked(request, kinds)
     below = below_in(request.GET.get(BEFORE, ""), kinds)
-    window = Window(request.user, wanted.start, wanted.end, PAGE + 1, below=below)
-    events = newest_events(kinds, asked.kinds, asked.subject, window)
-    drawn = []
+
+    def newest(most: int, below: Below | None = None) -> list[Event]:
+        window = Window(wanted.start, wanted.end, most, below)
+        return newest_events(kinds, asked.kinds, asked.subject, window)
+
+    drawn, marked = [], []
     if not refreshes_another(request, CURVES):
-        marks = marks_of(request.user, asked.subject, wanted.start, wanted.end, asked.kinds)
-        drawn = _charts(asked.subject, wanted, now, marks)
+        marked = newest(MOST_MARKS)
+        drawn = _charts(asked.subject, wanted, now, [event.mark for event in marked])
+    # The first page of the list is among the marks.
+    events = newest(PAGE + 1, below) if below or not marked else marked[: PAGE + 1]
     return page(
         request,
         "metrics/timeline.html",
@@ -102,6 +107,6 @@ def _choice(kind: EventKind, asked: Asked, number: int) -> KindChoice:
 
 def _charts(subject: Subject, wanted: Any, now: Any, marks: Any) -> list[Any]:
     setting, server = subject.setting, subject.server
-    shown = figures(scope_of(setting.pk if setting else None, server.pk if server else None), wanted, now)
+    scope = scope_of(setting.pk if setting else None, server.pk if server else None)
     names = ("processed", "failures") if server else ("processed", "failures", "queue")
-    return charts(CURVES, shown, names, marks)
+    return charts(CURVES, figures(scope, wanted, now, names), names, marks)

@@ -1,10 +1,9 @@
 """Kinds of events of the apps below, and those that a person may see."""
 
-from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -26,27 +25,24 @@ def event_kinds(user: Any) -> list[EventKind]:
     return [kind for kind in (*KINDS, *hooks.event_kinds()) if user.has_perm(kind.permission)]
 
 
-def marks_of(
-    user: Any, subject: Subject, start: datetime, end: datetime, wanted: Collection[str] | None = None
-) -> list[Mark]:
-    """The newest of these kinds, of all where none is named, to lie above a curve."""
+def marks_of(user: Any, subject: Subject, start: datetime, end: datetime) -> list[Mark]:
+    """The newest of all kinds that this person may see, to lie above a curve."""
     kinds = event_kinds(user)
-    names = {kind.name for kind in kinds} if wanted is None else wanted
-    window = Window(user, start, end, MOST_MARKS)
-    return [event.mark for event in newest_events(kinds, names, subject, window)]
+    names = {kind.name for kind in kinds}
+    return [event.mark for event in newest_events(kinds, names, subject, Window(start, end, MOST_MARKS))]
 
 
 # -- trips ---------------------------------------------------------------------------------------------------
 
 
-def _trips(subject: Subject, window: Window) -> Iterable[BreakerTrip]:
-    rows = BreakerTrip.objects.select_related("setting")
+def _trips(subject: Subject) -> QuerySet[Any]:
+    rows = BreakerTrip.objects.all()
     if subject.setting is not None:
         rows = rows.filter(setting=subject.setting)
     if subject.server is not None:
         there = Interruption.objects.filter(trip=OuterRef("pk"), server=subject.server)
         rows = rows.filter(Exists(there))
-    return window.newest(rows, "at")
+    return rows
 
 
 def _trip(trip: BreakerTrip) -> Mark:
@@ -56,17 +52,20 @@ def _trip(trip: BreakerTrip) -> Mark:
 # -- transitions of the history ------------------------------------------------------------------------------
 
 
-def _changes(what: str, subject: Subject, **narrowed: Any) -> Any:
-    rows = StateChange.objects.filter(what=what, **narrowed).select_related("setting", "server")
+_OF_A_CHANGE = ("what", "old", "new", "reason", "at", "setting__key", "server__name")
+
+
+def _changes(what: str, subject: Subject, **narrowed: Any) -> QuerySet[Any]:
+    rows = StateChange.objects.filter(what=what, **narrowed)
     if subject.setting is not None:
         rows = rows.filter(setting=subject.setting)
     return rows if subject.server is None else rows.filter(server=subject.server)
 
 
-def _switches(subject: Subject, window: Window) -> Iterable[StateChange]:
+def _switches(subject: Subject) -> QuerySet[Any] | None:
     """Of a server: what was stopped and started there."""
     whole = subject.server is None
-    return window.newest(_changes("setting", subject, new__in=("enabled", "disabled")), "at") if whole else ()
+    return _changes("setting", subject, new__in=("enabled", "disabled")) if whole else None
 
 
 def _switch(change: StateChange) -> Mark:
@@ -77,8 +76,8 @@ def _switch(change: StateChange) -> Mark:
     return Mark(change.at, Shape.SQUARE, "warn", _("Disabled"), key, url)
 
 
-def _stops(subject: Subject, window: Window) -> Iterable[StateChange]:
-    return window.newest(_changes("server_stop", subject), "at")
+def _stops(subject: Subject) -> QuerySet[Any]:
+    return _changes("server_stop", subject)
 
 
 def _stop(change: StateChange) -> Mark:
@@ -89,8 +88,8 @@ def _stop(change: StateChange) -> Mark:
     return Mark(change.at, Shape.SQUARE, "warn", _("Stopped on a server"), f"{key} · {server}", url)
 
 
-def _duties(subject: Subject, window: Window) -> Iterable[StateChange]:
-    return () if subject.setting is not None else window.newest(_changes("server", subject), "at")
+def _duties(subject: Subject) -> QuerySet[Any] | None:
+    return None if subject.setting is not None else _changes("server", subject)
 
 
 def _duty(change: StateChange) -> Mark:
@@ -101,12 +100,12 @@ def _duty(change: StateChange) -> Mark:
     return Mark(change.at, Shape.BAR, tone, text or "", server, link("server", server) if server else "")
 
 
-def _versions(subject: Subject, window: Window) -> Iterable[StateChange]:
+def _versions(subject: Subject) -> QuerySet[Any]:
     """Of a setting: of its agent, on the servers of its pool."""
     if subject.setting is None:
-        return window.newest(_changes("version", subject), "at")
+        return _changes("version", subject)
     rows = _changes("version", Subject(server=subject.server), reason__params__agent=subject.setting.agent)
-    return window.newest(rows.filter(server__pools=subject.setting.pool_id), "at")
+    return rows.filter(server__pools=subject.setting.pool_id)
 
 
 def _version(change: StateChange) -> Mark:
@@ -119,14 +118,14 @@ def _version(change: StateChange) -> Mark:
 # -- replays -------------------------------------------------------------------------------------------------
 
 
-def _replays(subject: Subject, window: Window) -> Iterable[ReplayJob]:
+def _replays(subject: Subject) -> QuerySet[Any] | None:
     """They are of no server."""
     if subject.server is not None:
-        return ()
+        return None
     rows = ReplayJob.objects.all()
     if subject.setting is not None:
         rows = rows.filter(setting_key=subject.setting.key)
-    return window.newest(rows, "created_at")
+    return rows
 
 
 def _replay(job: ReplayJob) -> Mark:
@@ -136,31 +135,36 @@ def _replay(job: ReplayJob) -> Mark:
     )
 
 
+def _of_a_change(name: str, label: Any, permission: str, look: tuple[Shape, str], *how: Any) -> EventKind:
+    return EventKind(name, label, permission, StateChange, *look, "at", _OF_A_CHANGE, *how)
+
+
+SEE_SETTINGS, SEE_SERVERS = "agents.view_launchsetting", "agents.view_server"
 # Their order is that of what happened at one instant.
 KINDS = (
     EventKind(
         "trip", gettext_lazy("Breaker trips"), "agents.view_breakertrip", BreakerTrip, Shape.DOWN, "bad",
-        _trips, _trip,
+        "at", ("at", "setting__key"), _trips, _trip,
+    ),
+    _of_a_change(
+        "switch", gettext_lazy("Settings enabled or disabled"), SEE_SETTINGS, (Shape.UP, "ok"), _switches, _switch
+    ),
+    _of_a_change(
+        "stop",
+        gettext_lazy("Stopped or started on one server"),
+        SEE_SETTINGS,
+        (Shape.SQUARE, "warn"),
+        _stops,
+        _stop,
+    ),
+    _of_a_change(
+        "version", gettext_lazy("Versions"), SEE_SERVERS, (Shape.DIAMOND, "info"), _versions, _version
+    ),
+    _of_a_change(
+        "duty", gettext_lazy("Cordons and drains"), SEE_SERVERS, (Shape.BAR, "warn"), _duties, _duty
     ),
     EventKind(
-        "switch", gettext_lazy("Settings "
-"enabled or disabled"), "agents.view_launchsetting", StateChange, Shape.UP,
-        "ok", _switches, _switch,
-    ),
-    EventKind(
-        "stop", gettext_lazy("Stopped or started "
-"on one server"), "agents.view_launchsetting", StateChange, Shape.SQUARE,
-        "warn", _stops, _stop,
-    ),
-    EventKind(
-        "version", gettext_lazy("Versions"), "agents.view_server", StateChange, Shape.DIAMOND, "info",
-        _versions, _version,
-    ),
-    EventKind(
-        "duty", gettext_lazy("Cordons and drains"), "agents.view_server", StateChange, Shape.BAR, "warn",
-        _duties, _duty,
-    ),
-    EventKind(
-        "replay", gettext_lazy("Replays"), SEE_REPLAYS, ReplayJob, Shape.RING, "third", _replays, _replay,
+        "replay", gettext_lazy("Replays"), SEE_REPLAYS, ReplayJob, Shape.RING, "third",
+        "created_at", ("created_at", "action", "setting_key"), _replays, _replay,
     ),
 )  # fmt: skip

@@ -9,10 +9,12 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.utils import timezone
 from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.ui.amounts import duration, instant, number
 from console.ui.charts.chart import draw, sparkline
 from console.ui.charts.curves import Chart, Curve, Kind, Mark, Shape
 from console.ui.charts.plot import APART, apart, grouped, runs
@@ -51,6 +53,19 @@ def chart(
 
 def mark(hours: float, text: str = "Trip", about: str = "", url: str = "") -> Mark:
     return Mark(START + hours * HOUR, Shape.DOWN, "bad", text, about, url)
+
+
+def test_what_is_written_once_is_told_apart_by_zone_and_language() -> None:
+    autumn = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    with override("en"):
+        english = [instant(autumn), number(1234.5, 1), duration(90)]
+        with timezone.override(BERLIN):
+            # The clocks are put back between both.
+            zoned = [instant(autumn), instant(autumn + HOUR)]
+    with override("ru"):
+        russian = [instant(autumn), number(1234.5, 1), duration(90)]
+    assert all(one != other for one, other in zip(english, russian, strict=True))
+    assert len({english[0], *zoned}) == 3
 
 
 # -- values --------------------------------------------------------------------------------------------------

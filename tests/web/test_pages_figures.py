@@ -133,6 +133,22 @@ def _queries(client: Client, path: str) -> tuple[int, int]:
     return len(queries), len(page)
 
 
+def test_histograms_are_read_only_where_they_are_drawn(world: World) -> None:
+    for scope in (scope_of(), scope_of(world.settings[KEY].pk)):
+        fill(scope, timezone.now(), minutes=30)
+    client = signed_in(world, "viewer")
+    paths = ("/", "/timeline/?range=1h", f"/settings/{KEY}/?range=1h")
+    assert [_reads_histograms(client, path) for path in paths] == [False, False, True]
+
+
+def _reads_histograms(client: Client, path: str) -> bool:
+    with CaptureQueriesContext(connection) as queries:
+        html(client, path)
+    asked = [query["sql"] for query in queries if 'FROM "metrics_scopeminute"' in query["sql"]]
+    assert asked, path
+    return any('"processing"' in sql for sql in asked)
+
+
 def test_a_list_of_settings_has_small_curves_in_two_questions(world: World) -> None:
     client = signed_in(world, "viewer")
     before, _length = _queries(client, "/settings/")

@@ -81,6 +81,7 @@ def test_marks_of_what_happened_lie_above_the_curves_of_the_pages(quiet: World) 
     assert all(shapes.values()), shapes
 
 
+@pytest.mark.both_databases
 def test_a_subject_has_what_happened_to_it_alone(quiet: World) -> None:
     everything(quiet.settings[KEY], setting_server(quiet))
     chief = quiet.people["chief"]
@@ -99,10 +100,11 @@ def test_a_subject_has_what_happened_to_it_alone(quiet: World) -> None:
 def of(user: Any, subject: Subject = Subject(), most: int = 100, below: Below | None = None) -> Sequence[Any]:  # noqa: B008 - frozen
     now = timezone.now()
     kinds = event_kinds(user)
-    window = Window(user, now - timedelta(days=1), now, most, below=below)
+    window = Window(now - timedelta(days=1), now, most, below)
     return newest_events(kinds, {kind.name for kind in kinds}, subject, window)
 
 
+@pytest.mark.both_databases
 def test_pages_of_events_hold_each_once_also_where_many_happen_at_one_instant(quiet: World) -> None:
     setting, server = quiet.settings[KEY], setting_server(quiet)
     now = timezone.now() - timedelta(hours=1)
@@ -188,7 +190,7 @@ def test_questions_do_not_grow_with_what_happened(quiet: World) -> None:
     few = asked()
     for _number in range(40):
         everything(quiet.settings[KEY], setting_server(quiet))
-    assert asked() == few
+    assert asked() <= few
 
 
 def test_hostile_versions_are_only_texts(quiet: World) -> None:

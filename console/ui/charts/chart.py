@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from html import escape
 
-from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -86,7 +86,9 @@ def _behind(chart: Chart, curves: Sequence[Curve], marks: Sequence[Mark]) -> str
     rows = []
     for at, place in enumerate(chart.axis.places):
         cells = "".join(_cell(curve.values[at], chart.unit) for curve in curves)
-        label = escape(place.label) if place.instant is None else local(place.instant)
+        label = escape(place.label)
+        if place.instant is not None:
+            label = _local(place.instant, label)
         rows.append(f'<tr><th scope="row">{label}</th>{cells}</tr>')
     caption = f'<caption class="visually-hidden">{escape(chart.title)}</caption>'
     head = f'<thead><tr><th scope="col">{escape(_("Time"))}</th>{heads}</tr></thead>'
@@ -104,13 +106,13 @@ def _cell(value: float | None, unit: Unit) -> str:
 def _event(mark: Mark) -> str:
     words = visible_words(mark.words)
     said = f'<a href="{escape(mark.url)}">{words}</a>' if mark.url else words
-    when = f'<span class="quiet small">{local(mark.at)}</span>'
+    when = f'<span class="quiet small">{_local(mark.at, escape(instant(mark.at)))}</span>'
     return f"<li>{shape_sample(mark.shape, mark.tone)}{said} {when}</li>"
 
 
-def local(at: datetime) -> str:
+def _local(at: datetime, label: str) -> str:
     """An instant that pages.js writes in the reader's zone."""
-    return f'<time datetime="{at.isoformat()}" data-show="local">{escape(instant(at))}</time>'
+    return f'<time datetime="{at.isoformat()}" data-show="local">{label}</time>'
 
 
 def shape_sample(shape: Shape, tone: str) -> SafeString:

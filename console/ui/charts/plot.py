@@ -4,8 +4,8 @@ upwards, in pixels: so letters, points and shapes keep their size on a phone."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape
 
-from django.utils.html import escape
 from django.utils.translation import gettext as _
 
 from console.ui.amounts import instant, number
