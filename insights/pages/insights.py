@@ -112,7 +112,7 @@ def _days_chart() -> SafeString | None:
             text = _("%(day)s (including %(n)s from demo data)")
             about = text % {"day": about, "n": number(never)}
         url = protocols_url(**in_day(day)) if count else ""
-        bars.append(Bar(date_format(day, "j M"), count, about, url, never))
+        bars.append(Bar(date_format(day, "MONTH_DAY_FORMAT"), count, about, url, never))
     return bar_chart(bars, _("Failures by day"))
 
 
@@ -154,7 +154,7 @@ def _plan_chart() -> SafeString | None:
             "n": number(row.rows_going),
             "size": size(row.bytes_going),
         }
-        bars.append(Bar(date_format(row.day, "j M"), row.rows_going, about, link("retention")))
+        bars.append(Bar(date_format(row.day, "MONTH_DAY_FORMAT"), row.rows_going, about, link("retention")))
     return bar_chart(bars, _("Upcoming deletions"), calm=True)
 
 

@@ -181,7 +181,7 @@ def _chart(health: list[ActivationHealth]) -> Any:
         part = value * (row.temporary_share or 0.0)
         bars.append(
             Bar(
-                date_format(timezone.localtime(row.started_at), "j M"),
+                date_format(timezone.localtime(row.started_at), "MONTH_DAY_FORMAT"),
                 value,
                 about,
                 link("activation", row.activation),

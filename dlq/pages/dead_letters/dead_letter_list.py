@@ -59,7 +59,7 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
     more = f"&{query}" if query else ""
     files: list[tuple[str, str, Text]] = [
         ("CSV", f"{base}?file=csv{more}", _("one row per record, for a spreadsheet")),
-        ("JSON lines", f"{base}?file=jsonl{more}", _("one object per record, without properties")),
+        ("JSON Lines", f"{base}?file=jsonl{more}", _("one object per record, without properties")),
         (
             _("JSON Lines with properties"),
             f"{base}?file=jsonl&bodies=1{more}",
