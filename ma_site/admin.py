@@ -91,6 +91,8 @@ class GroupInWords(RecordedAdmin, InWords, GroupAdmin):
 @admin.register(User)
 class UserInWords(RecordedAdmin, InWords, UserAdmin):
     change_password_form = PasswordForm
+    # Facts; and Django's fields of two parts have no label for each.
+    readonly_fields = ("last_login", "date_joined")
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
         with self.attempting("password", request, id):

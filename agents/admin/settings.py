@@ -185,10 +185,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
     fieldsets = (
         (
             _("What"),
-            {
-                "fields": ("key", "kind", "agent", "parameters", "description"),
-                "description": _("Once saved, the setting receives messages even while it is disabled."),
-            },
+            {"fields": ("key", "kind", "agent", "parameters", "description")},
         ),
         (_("When"), {"fields": ("timing", *SCHEDULE_FIELDS)}),
         (_("Where"), {"fields": ("spread", "pool", "destination")}),

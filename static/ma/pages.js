@@ -154,6 +154,10 @@
         document.querySelectorAll("form:has([data-only-with], [data-only-without])").forEach(showOnlyWith);
     }
 
+    // The admin names pictures that have no role in which a name is read.
+    window.addEventListener("load", function () {
+        document.querySelectorAll(".help-tooltip[aria-label]").forEach(function (picture) { picture.setAttribute("role", "img"); });
+    });
     document.addEventListener("htmx:afterSwap", prepare);
     document.addEventListener("DOMContentLoaded", prepare);
     window.addEventListener("resize", reachable);
