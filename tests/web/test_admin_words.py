@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
-from agents.models import OfferedAgent, Pool, ServerToken
+from agents.models import OfferedAgent, Pool, ServerToken, StateChange
 from alerts.models import AlertRule, NoticeTarget
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
@@ -121,3 +121,18 @@ def test_the_index_of_the_admin_has_a_place_in_the_site_and_no_empty_box(chief: 
 
     assert "Обзор › Администрирование" in page.text
     assert "Последние действия" not in page.text
+
+
+def test_a_list_says_how_many_rows_it_has_without_a_plural_that_is_wrong(
+    chief: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Django has the plural of one form, so “5 пулы”."""
+    Pool.objects.bulk_create(Pool(name=f"p-{number}") for number in range(3))
+    assert "Всего: 5" in looked_at(chief, reverse("admin:agents_pool_changelist")).text
+
+    count = StateChange.objects.count()
+    assert count > 5
+    assert f"Всего: {count}" in looked_at(chief, reverse("admin:agents_statechange_changelist")).text
+    monkeypatch.setattr("console.admin.MOST", 5)
+    monkeypatch.setattr("console.admin.BoundedPaginator.most", 5)
+    assert "Всего: 5+" in looked_at(chief, reverse("admin:agents_statechange_changelist")).text
