@@ -50,3 +50,17 @@ def test_every_page_lies_well_on_the_screen(
         if trouble := browser.run(CHECK, width > 600):
             found[name] = trouble
     assert not found, "\n".join(f"{name}: {each}" for name, all in found.items() for each in all)
+
+
+def test_a_message_of_the_site_begins_beside_its_picture(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    browser = opened("chief")
+    browser.open(f"{live_server.url}/settings/orders-export/waiting/ask/?part=waiting&kind=hold")
+    style = (
+        "const style = getComputedStyle(document.querySelector('ul.messagelist li'));"
+        "return [style.paddingLeft, style.backgroundPositionX, style.backgroundSize].map(parseFloat)"
+    )
+    words, picture, size = browser.run(style)
+
+    assert words >= picture + size + 6
