@@ -20,7 +20,7 @@ from alerts.notices.operations import DeleteTarget, save_target
 from alerts.sources import every_kind, kind_of
 from console.audit.forms import RecordedAdmin
 from console.operations.operation import Act
-from console.ui.amounts import number
+from console.ui.amounts import duration, number
 from console.ui.page import link
 from console.ui.text import masked
 
@@ -29,13 +29,13 @@ def defaults_of(kind: AlertKind) -> str:
     """Returns what is built in, in one line."""
     limits = kind.limits
     return _(
-        "%(unit)s: opens after %(open)s s at %(upper)s or more, closes after %(close)s s below %(lower)s"
+        "opens at %(upper)s or more for %(open)s, closes below %(lower)s for %(close)s; unit: %(unit)s"
     ) % {
         "unit": kind.unit,
-        "upper": f"{limits.upper:g}",
-        "lower": f"{limits.lower:g}",
-        "open": f"{limits.open_after.total_seconds():g}",
-        "close": f"{limits.close_after.total_seconds():g}",
+        "upper": number(limits.upper, 1),
+        "lower": number(limits.lower, 1),
+        "open": duration(limits.open_after),
+        "close": duration(limits.close_after),
     }
 
 
@@ -128,6 +128,13 @@ class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
     def kind_label(self, obj: AlertRule) -> str:
         kind = kind_of(obj.kind)
         return str(kind.label) if kind else obj.kind
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> AlertRule | None:
+        """Named in words by the titles of its pages."""
+        found = super().get_object(request, object_id, from_field)
+        if found is not None:
+            found.label = self.kind_label(found)
+        return found
 
     @admin.display(description=gettext_lazy("Rules and thresholds"))
     def built_in(self, obj: AlertRule | None) -> SafeString:

@@ -45,9 +45,11 @@ NOTICES: dict[str, StateLabel] = {
 
 
 def one_line(text: object, limit: int = LONGEST) -> str:
-    """`text` without line ends and what else does not print, cut to `limit` characters."""
-    plain = "".join(character if character.isprintable() else " " for character in storable(str(text)))
-    plain = " ".join(plain.split())
+    """`text` without line ends and what else does not print, cut to `limit` characters. A number stays whole
+    where the line is broken."""
+    kept = "\N{NO-BREAK SPACE}"
+    plain = "".join(each if each.isprintable() or each == kept else " " for each in storable(str(text)))
+    plain = " ".join(filter(None, plain.split(" ")))
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 

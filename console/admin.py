@@ -29,6 +29,8 @@ MOST = 2_000
 class BoundedPaginator(Paginator):
     """Reads at most MOST keys to know how many pages there are."""
 
+    most = MOST
+
     @cached_property
     def count(self) -> int:
         rows: Any = self.object_list

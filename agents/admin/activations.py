@@ -23,7 +23,7 @@ class RunInline(admin.TabularInline):
 
     @admin.display(description=_("problems"))
     def reported(self, run: Run) -> str:
-        return "; ".join(map(str, problems_of(run)))
+        return "; ".join(map(str, problems_of(run))) or "—"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

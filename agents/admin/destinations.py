@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponseRedirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from agents.destinations.redelivery import preview
@@ -34,9 +36,14 @@ class SettingInline(admin.TabularInline):
     extra = 0
     max_num = 0
     can_delete = False
-    show_change_link = True
-    fields = ("key", "agent", "enabled", "provision_state", "provision_problem")
+    fields = ("setting", "agent", "enabled", "provision_state", "provision_problem")
     readonly_fields = fields
+
+    @admin.display(description=_("setting"))
+    def setting(self, setting: LaunchSetting) -> SafeString | str:
+        if not setting.key:  # the empty form, from which the admin would make another one
+            return ""
+        return format_html('<a href="{}">{}</a>', link("setting", setting.key), setting.key)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

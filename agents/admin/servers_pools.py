@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.crontab import time_zones
 from agents.liveness import poll_after_commit
-from agents.models import MaintenanceWindow, OfferedAgent, Pool, Server, ServerToken
+from agents.models import MaintenanceWindow, OfferedAgent, Pool, Server, ServerToken, SettingKind
 from agents.models.pool import join_names
 from agents.pages.previews import EVERY, LISTED, meaning_of, names_of, withheld_text
 from agents.pages.previews import VIEW as VIEW_LIST
@@ -90,8 +90,12 @@ class OfferedAgentInline(admin.TabularInline):
     extra = 0
     max_num = 0
     can_delete = False
-    fields = ("name", "kind", "version", "summary", "seen_at")
+    fields = ("name", "kind_label", "version", "summary", "seen_at")
     readonly_fields = fields
+
+    @admin.display(description=_("kind"))
+    def kind_label(self, offered: OfferedAgent) -> str:
+        return str(dict(SettingKind.choices).get(offered.kind, offered.kind))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -132,7 +136,14 @@ class ServerAdmin(RecordedAdmin, admin.ModelAdmin):
 
     @admin.display(description=_("problems"))
     def reported(self, server: Server) -> str:
-        return "; ".join(map(str, server.problems))
+        return "; ".join(map(str, server.problems)) or "—"
+
+    def get_fieldsets(self, request: HttpRequest, obj: Server | None = None) -> Any:
+        """Of a new one nothing has been reported."""
+        return self.fieldsets if obj else self.fieldsets[:1]
+
+    def get_inlines(self, request: HttpRequest, obj: Server | None) -> Any:
+        return self.inlines if obj else ()
 
     def get_actions(self, request: HttpRequest) -> Any:
         """One at a time, after a look at what goes with it."""

@@ -197,10 +197,7 @@ class LaunchSettingAdmin(RecordedAdmin, admin.ModelAdmin):
     fieldsets = (
         (
             _("What"),
-            {
-                "fields": ("key", "kind", "agent", "parameters", "labels", "description"),
-                "description": _("Once saved, the setting receives messages even while it is disabled."),
-            },
+            {"fields": ("key", "kind", "agent", "parameters", "labels", "description")},
         ),
         (_("When"), {"fields": ("timing", *SCHEDULE_FIELDS)}),
         (_("Where"), {"fields": ("spread", "pool", "destination")}),

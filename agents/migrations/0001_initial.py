@@ -486,7 +486,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('revoked_at', models.DateTimeField(blank=True, null=True, verbose_name='revoked')),
                 ('last_used_at', models.DateTimeField(editable=False, null=True, verbose_name='last used')),
-                ('server', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='agents.server')),
+                ('server', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='agents.server', verbose_name='server')),
             ],
             options={
                 'verbose_name': 'server token',
@@ -519,7 +519,7 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='time')),
                 ('activation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='agents.activation')),
                 ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='by')),
-                ('server', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='agents.server')),
+                ('server', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='agents.server', verbose_name='server')),
                 ('setting', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='agents.launchsetting', verbose_name='launch setting')),
             ],
             options={

@@ -231,7 +231,9 @@ class StateChange(models.Model):
         verbose_name=_("launch setting"),
     )
     activation = models.ForeignKey("agents.Activation", models.CASCADE, null=True, related_name="changes")
-    server = models.ForeignKey("agents.Server", models.CASCADE, null=True, related_name="changes")
+    server = models.ForeignKey(
+        "agents.Server", models.CASCADE, null=True, related_name="changes", verbose_name=_("server")
+    )
     what = models.CharField(_("what"), max_length=30)
     old = models.CharField(_("from"), max_length=60, blank=True, default="")
     new = models.CharField(_("to"), max_length=60, blank=True, default="")

@@ -121,7 +121,7 @@ class ServerToken(models.Model):
     """A secret of one KMA, stored as its SHA-256. Two are valid at a time, so that a rotation needs no
     pause."""
 
-    server = models.ForeignKey(Server, models.CASCADE, related_name="tokens")
+    server = models.ForeignKey(Server, models.CASCADE, related_name="tokens", verbose_name=_("server"))
     digest = models.CharField(max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)

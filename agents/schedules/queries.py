@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django.utils.dateformat import format as date_format
+from django.utils.formats import date_format
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window, WindowResult
 from agents.schedules.text import describe
@@ -60,7 +60,11 @@ def _coming(schedule: Schedule, now: datetime) -> list[Coming]:
     except (ValueError, ZoneInfoNotFoundError):  # stored by hand: the page says what is stored
         return []
     local = schedule.every_seconds is None
-    return [Coming(due, date_format(due.astimezone(zone), "j M Y, H:i") if local else "") for due in found]
+    return [Coming(due, _written(due.astimezone(zone)) if local else "") for due in found]
+
+
+def _written(local: datetime) -> str:
+    return f"{date_format(local, 'DATE_FORMAT')}, {local:%H:%M}"
 
 
 RESULTS: dict[str, StateLabel] = {

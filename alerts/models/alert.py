@@ -140,8 +140,11 @@ class AlertRule(models.Model):
             ),
         ]
 
+    # Of the kind, where somebody who knows the kinds has set it.
+    label = ""
+
     def __str__(self) -> str:
-        return f"{self.kind} {self.pool or ''}".strip()
+        return f"{self.label or self.kind} {self.pool or ''}".strip()
 
     def clean(self) -> None:
         same = AlertRule.objects.filter(kind=self.kind, pool=self.pool_id).exclude(pk=self.pk)

@@ -127,7 +127,7 @@ class NoticeTarget(models.Model):
 
     def __str__(self) -> str:
         """Returns what histories and titles show to everybody, too."""
-        return f"{self.channel} {masked(self.address)}"
+        return f"{self.get_channel_display()} {masked(self.address)}"
 
     def clean(self) -> None:
         if self.channel == Channel.EMAIL and not settings.MA_EMAIL_READY:

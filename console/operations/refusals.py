@@ -29,8 +29,9 @@ class Refused(Exception):
 
     @property
     def sentence(self) -> str:
-        """The reason, and what helps."""
-        return f"{self.reason} {self.what_to_do}".strip()
+        """The reason, and what helps. What a broker or a library said often has no full stop."""
+        end = "" if self.reason.endswith((".", "!", "?", "…", ":", "”", "»")) else "."
+        return f"{self.reason}{end} {self.what_to_do}".strip()
 
 
 class WronglyAsked(Refused):

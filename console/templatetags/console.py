@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from console.reasons import Reason
 from console.ui import amounts, errors
 from console.ui.page import Rendered, TabGroup, all_tabs, crumbs_of_model, navigation_for, render_panels
-from console.ui.text import visible_html
+from console.ui.text import visible_html, visible_name
 
 register = template.Library()
 WORD_BREAK = SafeString("<wbr>")
@@ -102,6 +102,11 @@ def message_html(message: Any) -> SafeString:
     own."""
     text = capfirst(message)
     return text if isinstance(text, SafeString) else visible_html(str(text), lines=True)
+
+
+@register.filter(name="visible_name")
+def _visible_name(text: Any, limit: int = 0) -> SafeString:
+    return visible_name(str(text), limit=limit)
 
 
 @register.filter

@@ -40,6 +40,11 @@ def visible_html(text: str, *, lines: bool = False, limit: int = 0) -> SafeStrin
     return mark_safe("".join(parts))
 
 
+def visible_name(text: str, *, limit: int = 0) -> SafeString:
+    """HTML of a name with points in it, as of a type, which is broken behind these before anywhere else."""
+    return mark_safe(visible_html(text, limit=limit).replace(".", ".<wbr>"))
+
+
 def visible_words(text: str) -> SafeString:
     """The same as words alone, for attributes and for readers of screens: one line without elements."""
     return mark_safe(escape("".join(map(_word, text)) if _needs_marks(text) else text))

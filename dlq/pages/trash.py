@@ -20,7 +20,7 @@ from agents.provisioning.queue_counts import message_count
 from console.lists.keyset import BEFORE, PAGE, number_in, page_of
 from console.templatetags.console import ago_tag
 from console.ui.page import kept_tag, link, page
-from console.ui.text import visible_html
+from console.ui.text import visible_html, visible_name
 from dlq import rights
 from dlq.dead_letters.masks import masks_for
 from dlq.models import Action, DeadLetter, LetterState, ReplayJob
@@ -79,7 +79,7 @@ class TrashTable(TickedTable):
         return format_html(text, link("replay", value.pk), visible_html(name), visible_html(why, limit=200))
 
     def render_cause(self, value: DeadLetter) -> SafeString:
-        words = visible_html(value.exception_type) if value.exception_type else _("no failure protocol")
+        words = visible_name(value.exception_type) if value.exception_type else _("no failure protocol")
         return format_html("{}{}", words, kept_tag(value.durable))
 
     def render_body(self, value: str) -> SafeString | str:

@@ -377,7 +377,7 @@ def _asked_for(job: ReplayJob) -> list[Text]:
         "key": job.setting_key,
         "n": number(job.total) + ("" if job.is_counted else "+"),
     }
-    return [text % facts, *([f"“{job.reason}”"] if job.reason else [])]
+    return [text % facts, *([gettext("“%(text)s”") % {"text": job.reason}] if job.reason else [])]
 
 
 def _at_once() -> Case:

@@ -15,7 +15,7 @@ from agents.models import Activation, LaunchSetting, Server
 from agents.pages.servers import SKEW_TOLERATED_SECONDS
 from console.templatetags.console import ago_tag
 from console.ui.page import Text, link
-from console.ui.text import visible_html
+from console.ui.text import visible_html, visible_name
 from contract.outcomes import Disposition, Outcome
 from failures.models import FailureProtocol
 from failures.protocols.messages import MessageState, message_states
@@ -78,7 +78,7 @@ class ProtocolTable(tables.Table):
         state = self.states.get((record.setting_key, record.message_key))
         if state is not None and not record.message_key_weak:
             tags += state_tag(state)
-        kind = visible_html(record.exception_type)
+        kind = visible_name(record.exception_type)
         return format_html(
             '<a href="{}"><b>{}</b></a>{}<br><span class="quiet small">{}</span>', url, kind, tags, head
         )

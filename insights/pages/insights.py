@@ -113,7 +113,7 @@ def _days_chart() -> SafeString | None:
         if simulated:
             text = _("%(day)s (including %(n)s from demo data)")
             about = text % {"day": about, "n": number(simulated)}
-        labels.append((date_format(day, "j M"), None))
+        labels.append((date_format(day, "MONTH_DAY_FORMAT"), None))
         real.append(count - simulated)
         never.append(simulated)
         urls.append(protocols_url(**in_day(day)) if count else "")
@@ -159,7 +159,7 @@ def _plan_chart() -> SafeString | None:
         )
         day = date_format(row.day, "DATE_FORMAT")
         notes.append(text % {"day": day, "n": number(row.rows_going), "size": size(row.bytes_going)})
-    axis = by_label([(date_format(row.day, "j M"), None) for row in rows])
+    axis = by_label([(date_format(row.day, "MONTH_DAY_FORMAT"), None) for row in rows])
     going = [row.rows_going for row in rows]
     deletions = Curve(_("Rows to delete"), going, Kind.BARS, "info", [link("retention")] * len(rows))
     return draw(Chart("deletions-by-day", _("Upcoming deletions"), axis, [deletions], notes=notes))

@@ -181,7 +181,7 @@ def _chart(health: list[ActivationHealth]) -> SafeString:
         value = row.failures_per_1000 or 0.0
         about = _("%(at)s · failures per 1,000 deliveries: %(n)s")
         notes.append(about % {"at": instant(row.started_at), "n": number(value, 1)})
-        labels.append((date_format(timezone.localtime(row.started_at), "j M"), row.started_at))
+        labels.append((date_format(timezone.localtime(row.started_at), "MONTH_DAY_FORMAT"), row.started_at))
         part = value * (row.temporary_share or 0.0)
         lasting.append(value - part)
         temporary.append(part)

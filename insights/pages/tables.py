@@ -43,6 +43,7 @@ HEADS = {
     "seconds_to_repair": _("Time to recovery"),
     "activation": _("Activation"),
     "setting_key": _("Setting"),
+    "fingerprint": _("Error group"),
     "bytes_going": _("Data to delete"),
     "archive_bytes": _("Archive"),
     "database_bytes": _("Database"),
@@ -57,7 +58,7 @@ class Cells(tables.Table):
 
     class Meta:
         template_name = "ma/table.html"
-        attrs = {"class": "grid"}
+        attrs = {"class": "grid many"}
 
     def before_render(self, request: Any) -> None:
         shown = {getattr(row.record, "fingerprint", "") for row in self.paginated_rows}
@@ -160,7 +161,7 @@ class Spec:
         if "server" in names:
             found["server"] = NamesFilter(_("Server"), server_names)
         if "fingerprint" in names:
-            found["fingerprint"] = TextFilter(_("Fingerprint"), 64)
+            found["fingerprint"] = TextFilter(_("Error group"), 64)
         if "standing" in names:
             found["standing"] = OneOfFilter(_("Status"), DayStatus.choices)
         if "odd" in names:

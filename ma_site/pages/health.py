@@ -10,7 +10,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 from django.views.decorators.http import require_safe
 
 from agents.liveness import expected_servers
@@ -221,7 +221,7 @@ def _alerts(now: datetime) -> Part:
     if late:
         says = _("not evaluated: %(names)s") % {"names": ", ".join(late)}
         return Part(name, DEGRADED, says, _("The worker log shows the reason: ./ma logs worker."), url=url)
-    return Part(name, OK, _("active"), url=url)
+    return Part(name, OK, pgettext("alerts", "active"), url=url)
 
 
 def server_parts(now: datetime) -> list[Part]:

@@ -147,7 +147,12 @@ KINDS = (
         "at", ("at", "setting__key"), _trips, _trip,
     ),
     _of_a_change(
-        "switch", gettext_lazy("Settings enabled or disabled"), SEE_SETTINGS, (Shape.UP, "ok"), _switches, _switch
+        "switch",
+        gettext_lazy("Settings enabled or disabled"),
+        SEE_SETTINGS,
+        (Shape.UP, "ok"),
+        _switches,
+        _switch,
     ),
     _of_a_change(
         "stop",

@@ -168,7 +168,7 @@
     });
     // What scrolls can be scrolled by keys, also where nothing in it takes the focus.
     function reachable() {
-        document.querySelectorAll(".scroll").forEach(function (box) {
+        document.querySelectorAll(".scroll, pre.bytes").forEach(function (box) {
             if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; else box.removeAttribute("tabindex");
         });
     }
@@ -181,8 +181,32 @@
     document.addEventListener("htmx:afterSwap", function () {
         document.querySelectorAll("details[data-kept]").forEach(function (each) { if (unfolded.includes(each.dataset.kept)) each.open = true; });
     });
+    // On a phone a row is a card (console.css): each cell says the name of its column, and one without content goes.
+    // Where the page itself says the names (class stacks), some cells need none.
+    function makeCards() {
+        document.querySelectorAll(":is(table.grid, #result_list, .tabular table):not([data-cards])").forEach(function (table) {
+            const named = table.classList.contains("stacks");
+            const heads = Array.from(table.querySelectorAll("thead tr:last-child > *"), function (head) {
+                const words = head.querySelector(".text") || head; // the admin adds tools for sorting
+                return words.textContent.replace(/\s+/g, " ").trim();
+            });
+            table.querySelectorAll("tbody > tr").forEach(function (row) {
+                let column = 0;
+                Array.from(row.cells).forEach(function (cell) {
+                    const text = cell.textContent.trim(), name = cell.colSpan === 1 ? heads[column] : "";
+                    const bare = !cell.querySelector("input, select, textarea, button, progress, img, svg:not(:empty)");
+                    column += cell.colSpan;
+                    if (bare && (!text || text === "—")) cell.classList.add("none");
+                    else if (name && !named && cell.matches("td:not(.tick, .action-checkbox)")) cell.dataset.label = name;
+                });
+            });
+            table.classList.add("stacks");
+            table.dataset.cards = "";
+        });
+    }
 
     function prepare() {
+        makeCards();
         localTimes(document);
         localCharts(document);
         document.querySelectorAll("[data-chart] .plot").forEach(function (plot) { plot.tabIndex = 0; });
@@ -191,6 +215,10 @@
         document.querySelectorAll("form:has([data-only-with], [data-only-without])").forEach(showOnlyWith);
     }
 
+    // The admin names pictures that have no role in which a name is read.
+    window.addEventListener("load", function () {
+        document.querySelectorAll(".help-tooltip[aria-label]").forEach(function (picture) { picture.setAttribute("role", "img"); });
+    });
     document.addEventListener("htmx:afterSwap", prepare);
     document.addEventListener("DOMContentLoaded", prepare);
     window.addEventListener("resize", reachable);

@@ -13,6 +13,7 @@ from django.conf import settings
 
 from tests.browser.driver import Browser
 from tests.web.factories import World
+from tests.web.other_pages import other_pages
 from tests.web.pages import every_page
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()
@@ -74,6 +75,31 @@ def test_axe_finds_nothing_serious_on_any_page(
             if menu := findings(browser):
                 found["an open menu"] = menu
             browser.run(OPEN_HELP)
+        if trouble := findings(browser):
+            found[name] = trouble
+    assert not found, "\n".join(f"{name}: {each}" for name, all in found.items() for each in all)
+
+
+@pytest.mark.parametrize(
+    ("theme", "width", "language"),
+    [pytest.param(*case, marks=() if case == BY_DAY[0] else pytest.mark.night) for case in CASES],
+)
+def test_axe_finds_nothing_serious_on_any_form(
+    live_server: Any,
+    world: World,
+    opened: Callable[..., Browser],
+    theme: str,
+    width: int,
+    language: str,
+) -> None:
+    """And on what else needs rows of its own."""
+    browser = opened("chief", width=1400, height=900)
+    browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+    browser.run("localStorage.setItem('theme', arguments[0]); localStorage.setItem('ma.paused', '1')", theme)
+    browser.narrow(width, 900)
+    found = {}
+    for name, path in other_pages(world).items():
+        browser.open(live_server.url + path)
         if trouble := findings(browser):
             found[name] = trouble
     assert not found, "\n".join(f"{name}: {each}" for name, all in found.items() for each in all)

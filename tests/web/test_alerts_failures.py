@@ -242,6 +242,10 @@ def test_a_hostile_type_is_one_line_and_no_text_of_a_failure_is_told() -> None:
     assert "\n" not in subject and "\r" not in text and "Anna" not in told and len(subject) <= 200
 
 
+def test_a_number_stays_whole_where_the_line_of_an_alert_is_broken() -> None:
+    assert alerts_text.one_line("1\N{NO-BREAK SPACE}204  a\r\n\tb ") == "1\N{NO-BREAK SPACE}204 a b"
+
+
 def test_looking_asks_as_much_for_many_kinds_as_for_few(operator: User) -> None:
     def asked() -> list[int]:
         counts = []

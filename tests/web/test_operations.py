@@ -275,3 +275,18 @@ def test_what_is_refused_at_the_command_line_names_the_account(pool: Pool) -> No
         call_command("settings", "run", "orders")
     assert entries() == [("setting.run", "setting:orders", "refused", "")]
     assert AuditEntry.objects.get().detail["account"] == account()
+
+
+@pytest.mark.parametrize(
+    ("why", "what_to_do", "sentence"),
+    [
+        ("It is disabled.", "Enable it first.", "It is disabled. Enable it first."),
+        ("No queue: AMQ229204", "Try again.", "No queue: AMQ229204. Try again."),
+        ("The name is “x”", "", "The name is “x”"),
+        ("Nothing blocks it", "", "Nothing blocks it."),
+    ],
+)
+def test_the_words_of_a_broker_end_with_a_full_stop_before_the_advice(
+    why: str, what_to_do: str, sentence: str
+) -> None:
+    assert Refused("code", why, what_to_do).sentence == sentence

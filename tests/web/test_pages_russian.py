@@ -135,6 +135,22 @@ def test_the_language_is_chosen_on_every_page(world: World) -> None:
     assert "Серверы" in answer.content.decode() and answer.request["PATH_INFO"] == "/servers/"
 
 
+def test_windows_of_a_schedule_have_small_months_as_all_times(world: World) -> None:
+    page = looked_at(signed_in(world, "viewer", headers={"accept-language": "ru"}), "/groups/nightly/")
+    months = re.findall(r"\b\d{1,2} (\w{3}) \d{4}, \d\d:\d\d \(", page.text)
+
+    assert months
+    assert all(month.islower() for month in months)
+
+
+def test_the_reason_of_a_job_stands_in_russian_quotes_where_it_is_approved(world: World) -> None:
+    assert world.job
+    type(world.job).objects.filter(pk=world.job.pk).update(state="awaiting", needs_second=True)
+    client = signed_in(world, "chief", headers={"accept-language": "ru"})
+
+    assert f"«{world.job.reason}»" in looked_at(client, f"/replays/{world.job.pk}/approve/").text
+
+
 def test_what_people_wrote_stands_in_russian_quotes(world: World) -> None:
     assert world.job
     client = signed_in(world, "viewer", headers={"accept-language": "ru"})

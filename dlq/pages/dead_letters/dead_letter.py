@@ -157,6 +157,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
             (each.value, LOOKS.get(each) or _tab(each), each is look)
             for each in (body.formats if body else ())
         ],
+        as_bytes=look is BodyFormat.HEX or body is None,
         content=render_body(body, look)
         if body
         else MASK

@@ -19,7 +19,7 @@ from console.lists.keyset import BEFORE, COUNTED, PAGE, Page, number_in, page_of
 from console.templatetags.console import ago_tag, state
 from console.ui import amounts
 from console.ui.page import Text, kept_tag, link, page
-from console.ui.text import visible_html
+from console.ui.text import visible_html, visible_name
 from contract.names import dead_letter_queue
 from dlq import rights
 from dlq.dead_letters.masks import masks_for
@@ -59,7 +59,7 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
     more = f"&{query}" if query else ""
     files: list[tuple[str, str, Text]] = [
         ("CSV", f"{base}?file=csv{more}", _("one row per record, for a spreadsheet")),
-        ("JSON lines", f"{base}?file=jsonl{more}", _("one object per record, without properties")),
+        ("JSON Lines", f"{base}?file=jsonl{more}", _("one object per record, without properties")),
         (
             _("JSON Lines with properties"),
             f"{base}?file=jsonl&bodies=1{more}",
@@ -152,7 +152,7 @@ class LetterTable(TickedTable):
         return format_html('<a href="{}">{}</a>', link("dead_letters_of", key), visible_html(key))
 
     def render_cause(self, value: DeadLetter) -> SafeString:
-        words = visible_html(value.exception_type) if value.exception_type else _("no failure protocol")
+        words = visible_name(value.exception_type) if value.exception_type else _("no failure protocol")
         kept = kept_tag(value.durable)
         muted = (
             format_html(' <span class="tag">{}</span>', _("known"))
