@@ -133,6 +133,9 @@ def publisher(layout: Layout) -> dict[str, str]:
     }
 
 
+METRICS = "KMA_METRICS_ADDRESS"
+
+
 def kma(server: str, config: Config, layout: Layout, *, demo: bool = False) -> dict[str, str]:
     return {
         "MA_URL": config.local_url,
@@ -145,21 +148,22 @@ def kma(server: str, config: Config, layout: Layout, *, demo: bool = False) -> d
         "KMA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["kma"]),
         "KMA_REDIS_URL_FILE": str(layout.secrets / "redis_url"),
         **_python(),
-        **_handed_on(config, "KMA_"),
+        **{name: value for name, value in _handed_on(config, "KMA_").items() if name != METRICS},
         **_metrics_of(server, config, layout),
     }
 
 
 def _metrics_of(server: str, config: Config, layout: Layout) -> dict[str, str]:
-    """The KMAs of this machine listen side by side, in the order of MA_SERVERS. Raises DeployError."""
-    address = config.handed_on.get("KMA_METRICS_ADDRESS")
-    if address is None:
+    """The KMAs of this machine listen side by side, in the order of MA_SERVERS; one of no server there has no
+    port and does not listen. Raises DeployError."""
+    address = config.handed_on.get(METRICS)
+    if address is None or server not in config.servers:
         return {}
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) <= 65536 - len(config.servers):
         raise DeployError(f"KMA_METRICS_ADDRESS={address!r} must be host:port, with a port for each server")
     return {
-        "KMA_METRICS_ADDRESS": f"{host}:{int(port) + config.servers.index(server)}",
+        METRICS: f"{host}:{int(port) + config.servers.index(server)}",
         "KMA_METRICS_TOKEN_FILE": str(layout.secrets / "metrics_token"),
     }
 

@@ -97,6 +97,8 @@ def test_the_kmas_of_this_machine_are_scraped_side_by_side_with_the_token_of_the
     )
     assert first["KMA_METRICS_TOKEN_FILE"] == of(Process("web", ""))["MA_METRICS_TOKEN_FILE"]
     assert "KMA_METRICS_TOKEN_FILE" not in of(Process("kma-a", "", "a"))
+    unlisted = of(Process("kma-c", "", "c"), **asked)
+    assert not {"KMA_METRICS_ADDRESS", "KMA_METRICS_TOKEN_FILE"} & set(unlisted), "it has no port"
 
 
 @pytest.mark.parametrize("address", ["9470", ":9470", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65535"])

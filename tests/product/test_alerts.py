@@ -6,6 +6,7 @@ How soon is read from rows: the value of the opening, or what had not happened y
 import json
 import os
 import signal
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,10 +29,11 @@ AlertRule.objects.create(kind="backlog_lasting", pool=pool, upper=30.0, open_aft
 
 
 @pytest.fixture(scope="module")
-def watched(house: House) -> House:
+def watched(house: House) -> Iterator[House]:
     house.call("POST", "pools/", {"name": POOL, "servers": ["srv-1"]})
     house.manage(["shell", "-c", RULES])
-    return house
+    yield house
+    house.call("PATCH", f"pools/{POOL}/", {"servers": []})
 
 
 def alerts(house: House, kind: str, subject: str) -> list[dict[str, Any]]:
