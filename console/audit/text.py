@@ -8,6 +8,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
+from console.ui.amounts import number
+
 T = TypeVar("T")
 Text = str | Promise
 
@@ -80,7 +82,8 @@ def scope_words(scope: str) -> Text:
 def count_words(counts: Any) -> list[tuple[Any, Any]]:
     """What is none is left out."""
     pairs = counts.items() if isinstance(counts, dict) else []
-    return [(COUNTS.get(name, name), value) for name, value in pairs if value]
+    found = [(name, value) for name, value in pairs if value]
+    return [(COUNTS.get(name, name), number(each) if type(each) is int else each) for name, each in found]
 
 
 def detail_words(name: str, value: Any) -> tuple[Text, str]:

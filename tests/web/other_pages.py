@@ -2,6 +2,7 @@
 rows of its own. Together they are every page of the site."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import Group
@@ -23,6 +24,7 @@ from agents.models import (
 )
 from agents.settings.bulk import carry_out
 from alerts.models import AlertRule, Notice, NoticeTarget
+from console.audit.models import AuditEntry
 from console.models import ApiToken, SavedFilter
 from dlq.models import Action, JobState, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.dead_letter import BIN_QUEUE
@@ -36,7 +38,13 @@ KEY = "orders-export"
 
 def other_pages(world: World) -> dict[str, str]:
     """Makes the rows that they need."""
-    return {**_settings(world), **_messages(world), **_site(world), **_forms(world)}
+    return {
+        **_settings(world),
+        **_messages(world),
+        **_site(world),
+        **_forms(world),
+        "audit of a busy day": _audit(world),
+    }
 
 
 def _settings(world: World) -> dict[str, str]:
@@ -126,6 +134,32 @@ def _site(world: World) -> dict[str, str]:
         "change the password": "/password_change/",
         "password was changed": "/password_change/done/",
     }
+
+
+def _audit(world: World) -> str:
+    """Entries as short and as long as people and programs make them."""
+    changes = {
+        "breaker_m": {"old": 10, "new": 40},
+        "destination": {"old": "shop.orders", "new": "shop.orders.of-all-partners"},
+        "description": {"old": "", "new": "Exports every order to the partner of its country. " * 3},
+    }
+    entries: list[dict[str, Any]] = [
+        {"action": "setting.enable", "target": f"setting:{KEY}", "setting_key": KEY},
+        {"action": "setting.change", "target": f"setting:{KEY}", "setting_key": KEY,
+         "detail": {"changes": changes}},
+        {"action": "dead_letters.replay", "target": f"replay:{UUID(int=8800)}", "setting_key": KEY,
+         "scope": "all",
+         "reason": "The tax service is back: all orders of the night go again, as agreed. " * 2,
+         "counts": {"letters": 1_204, "skipped": 12}},
+        {"action": "dead_letters.discard", "target": f"queue:DLQ.{KEY}", "setting_key": KEY,
+         "result": "refused", "reason": "duplicates"},
+        {"action": "server.cordon", "target": "server:payments-settlement-frankfurt-2.example",
+         "result": "failed", "detail": {"account": "ma@host", "until": "2026-12-01 08:00 UTC"}},
+        {"action": "retention.apply", "target": "retention", "by_name": "", "counts": {"protocols": 4_800}},
+    ]  # fmt: skip
+    for entry in entries:
+        AuditEntry.objects.create(**{"by_name": "operator", **entry})
+    return "/audit/"
 
 
 def _forms(world: World) -> dict[str, str]:
