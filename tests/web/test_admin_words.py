@@ -19,7 +19,7 @@ from tests.web.test_pages_russian import SOURCE, entries
 OTHERWISE = {
     "Duration", "Clear", "Add %s", "Change %s", "View %s", "Breadcrumbs", "Change password", "Add %(name)s",
     "Summary", "Search", "Password change", "Select %s", "Select %s to change", "Select %s to view",
-    "Enabled", "Disabled",
+    "Enabled", "Disabled", "may",
     'Are you sure you want to delete the %(object_name)s "%(escaped_object)s"? All of the following related '
     "items will be deleted:",
     "Whether the user will be able to authenticate using a password or not. If disabled, they may still be "
