@@ -70,6 +70,9 @@ def test_a_rule_and_an_address_are_named_in_words(world: World, chief: Client) -
     assert "Буфер отчётов (spool) заполняется main" in of_rule and "spool_filling" not in of_rule
     assert "значение не ниже 86 400 в течение 1 мин" in of_rule
     assert "электронная почта oncall@shop.example" in of_target
+    viewer = signed_in(world, "viewer", headers={"accept-language": "ru"})
+    seen = looked_at(viewer, reverse("admin:alerts_alertrule_change", args=[rule.pk])).text
+    assert "Вид: Буфер отчётов (spool) заполняется" in seen and "spool_filling" not in seen
 
 
 def test_deleting_a_group_names_nothing_that_only_joins_two_rows(world: World, chief: Client) -> None:
