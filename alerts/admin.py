@@ -96,7 +96,7 @@ class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
     list_select_related = ("pool",)
     list_filter = ("pool",)
     list_per_page = 50
-    readonly_fields = ("built_in",)
+    readonly_fields = ("built_in", "kind_label")
     fieldsets = (
         (
             None,
@@ -118,6 +118,14 @@ class AlertRuleAdmin(RecordedAdmin, admin.ModelAdmin):
         ),
         (gettext_lazy("Built-in values"), {"fields": ("built_in",)}),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: AlertRule | None = None) -> Any:
+        """Who may only look sees the kind in words instead of the field with its code."""
+        if obj is None or self.has_change_permission(request, obj):
+            return self.fieldsets
+        (title, shown), *rest = self.fieldsets
+        fields = tuple("kind_label" if name == "kind" else name for name in shown["fields"])
+        return [(title, {**shown, "fields": fields}), *rest]
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """Shows the built-in rules below those that somebody made: an empty list is not without rules."""

@@ -117,6 +117,7 @@ class PasswordChange(PasswordChangeView):
 
 
 TEXTS = (
+    gettext_noop("may"),  # of a date, as `31 may`
     gettext_noop("Add %s"),
     gettext_noop("Change %s"),
     gettext_noop("View %s"),

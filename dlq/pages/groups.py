@@ -118,8 +118,8 @@ def _range_shown(groups: Groups, start: int, shown: int) -> str:
         return ""
     where = {"first": start + 1, "last": start + shown, "n": len(groups.found)}
     if groups.more:
-        return _("%(first)s–%(last)s of %(n)s groups; smaller or older groups are not shown") % where
-    return _("%(first)s–%(last)s of %(n)s groups") % where
+        return _("Groups %(first)s–%(last)s of %(n)s; smaller or older groups are not shown") % where
+    return _("Groups %(first)s–%(last)s of %(n)s") % where
 
 
 def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[GroupRow]:

@@ -19,7 +19,7 @@ from tests.web.test_pages_russian import SOURCE, entries
 OTHERWISE = {
     "Duration", "Clear", "Add %s", "Change %s", "View %s", "Breadcrumbs", "Change password", "Add %(name)s",
     "Summary", "Search", "Password change", "Select %s", "Select %s to change", "Select %s to view",
-    "Enabled", "Disabled",
+    "Enabled", "Disabled", "may",
     'Are you sure you want to delete the %(object_name)s "%(escaped_object)s"? All of the following related '
     "items will be deleted:",
     "Whether the user will be able to authenticate using a password or not. If disabled, they may still be "
@@ -70,6 +70,9 @@ def test_a_rule_and_an_address_are_named_in_words(world: World, chief: Client) -
     assert "Буфер отчётов (spool) заполняется main" in of_rule and "spool_filling" not in of_rule
     assert "значение не ниже 86 400 в течение 1 мин" in of_rule
     assert "электронная почта oncall@shop.example" in of_target
+    viewer = signed_in(world, "viewer", headers={"accept-language": "ru"})
+    seen = looked_at(viewer, reverse("admin:alerts_alertrule_change", args=[rule.pk])).text
+    assert "Вид: Буфер отчётов (spool) заполняется" in seen and "spool_filling" not in seen
 
 
 def test_deleting_a_group_names_nothing_that_only_joins_two_rows(world: World, chief: Client) -> None:

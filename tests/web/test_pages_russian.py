@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,11 @@ def test_the_language_is_chosen_on_every_page(world: World) -> None:
     answer = client.post("/i18n/setlang/", {"language": "ru", "next": "/servers/"}, follow=True)
 
     assert "Серверы" in answer.content.decode() and answer.request["PATH_INFO"] == "/servers/"
+
+
+def test_a_date_in_may_has_the_form_that_follows_a_number() -> None:
+    with translation.override("ru"):
+        assert amounts.instant(datetime(2026, 5, 31, 8, 6, 21, tzinfo=UTC)) == "31 мая 2026, 08:06:21 UTC"
 
 
 def test_windows_of_a_schedule_have_small_months_as_all_times(world: World) -> None:
