@@ -84,6 +84,7 @@ def submit(hold: Hold, folder: RunFolder) -> Submitted:
                 time.sleep(LOOK_SECONDS)
         finally:
             detached.end(hold.run.pk)
+            process.kill()  # one that had not begun yet is not found by what it was started with
             process.wait()
     progress.poll()
     hold.report(stages=progress.stages, memory_peak_bytes=peak)

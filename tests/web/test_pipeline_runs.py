@@ -230,6 +230,18 @@ def test_memory_and_time_are_bounded(
     assert detached.of_run(run.pk) == []
 
 
+@pytest.mark.timeout(60)
+def test_one_that_is_stopped_before_it_has_begun_is_not_waited_for(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its processes are found by what they were started with: at first it is still a copy of the runner."""
+    use(settings, tmp_path, "hangs")
+    settings.MA_PIPELINE_HOURS = 0
+    monkeypatch.setattr(detached, "end", lambda _run: None)
+
+    assert worked().state == "failed"
+
+
 def test_who_lost_the_run_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     real = load
 
