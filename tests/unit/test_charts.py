@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from console.ui.amounts import duration, instant, number
 from console.ui.charts.chart import draw, sparkline
 from console.ui.charts.curves import Chart, Curve, Kind, Mark, Shape
-from console.ui.charts.plot import APART, apart, grouped, runs
+from console.ui.charts.plot import APART, LETTER, apart, beside, grouped, runs
 from console.ui.charts.scales import (
     AMOUNT,
     BYTES,
@@ -309,6 +309,28 @@ def test_no_mark_is_lost_when_they_are_grouped(places: list[float]) -> None:
     groups = grouped(marks, lambda at: (at - START) / HOUR)
     assert [each for _at, those in groups for each in those] == marks
     assert all(second - first >= 2 - 1e-6 for (first, _), (second, _) in pairwise(groups))
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 100), st.sampled_from(["Trip", "Enabled", "A long name of one"])), max_size=40
+    )
+)
+def test_words_of_marks_lie_within_the_picture_and_not_on_each_other(those: list[tuple[float, str]]) -> None:
+    groups = grouped([mark(*each) for each in sorted(those)], lambda at: (at - START) / HOUR)
+    spans = []
+    for (at, _marks), (text, left) in zip(groups, beside(groups), strict=True):
+        wide = (len(text) + 2) * LETTER if text else 0.0
+        spans.append((at - wide, at) if left else (at, at + wide))
+    assert all(first >= 0 and last <= 100 for first, last in spans)
+    assert all(before <= after + 1e-6 for (_, before), (after, _) in pairwise(spans))
+
+
+def test_what_just_happened_is_named_on_the_left() -> None:
+    late = [(99.7, [mark(99.7), mark(99.8, "Enabled")])]
+    assert beside(late) == [("+1", True)]
+    assert beside([(97.0, [mark(97.0)]), *late]) == [("", False), ("", False)]
+    assert beside([(60.0, [mark(60.0)]), *late]) == [("Trip", False), ("+1", True)]
 
 
 # -- rules of the drawing ------------------------------------------------------------------------------------

@@ -279,22 +279,47 @@ def grouped(
     return found
 
 
+def beside(groups: Sequence[tuple[float, list[Mark]]]) -> list[tuple[str, bool]]:
+    """Returns for each what stands beside it, in the room until the next, and whether it stands on the left:
+    there is none on the right where time ends."""
+    found: list[tuple[str, bool]] = []
+    until = 100.0
+    for index in range(len(groups) - 1, -1, -1):
+        at, those = groups[index]
+        text = _short(those, until - at)
+        over = bool(text) and _wide(text) > until - at
+        if over and (until < 100.0 or at - (groups[index - 1][0] if index else 0.0) < _wide(text)):
+            text, over = "", False
+        found.append((text, over))
+        until = at - _wide(text) if over else at
+    return found[::-1]
+
+
+def _short(marks: Sequence[Mark], room: float) -> str:
+    text, more = marks[0].text, len(marks) - 1
+    if more:
+        text = f"{text} ×{number(len(marks))}" if all(mark.text == text for mark in marks) else ""
+    if text and _wide(text) <= room and len(text) <= LONGEST:
+        return text
+    return f"+{number(more)}" if more else ""
+
+
+def _wide(text: str) -> float:
+    return (len(text) + 2) * LETTER
+
+
 def _marks(chart: Chart, marks: Sequence[Mark], head: int) -> Iterator[str]:
     groups = grouped(marks, chart.axis.percent)
-    for index, (at, those) in enumerate(groups):
+    for (at, those), (text, left) in zip(groups, beside(groups), strict=True):
         first, more = those[0], len(those) - 1
-        until = groups[index + 1][0] if index + 1 < len(groups) else 100.0
         words = f"{instant(first.at)}: {'; '.join(mark.words for mark in those[:5])}"
         if more > 4:
             words += f"; +{number(more - 4)}"
-        alike = all(mark.text == first.text for mark in those)
-        text = f"{first.text} ×{number(len(those))}" if more and alike else first.text if not more else ""
-        if (len(text) + 2) * LETTER > until - at or len(text) > LONGEST or not text:
-            text = f"+{number(more)}" if more else ""
         said = ""
         if text:
-            place = f'x="{at:.2f}%" dx="10" y="{head - 10}"'
-            said = f'<text class="said less" aria-hidden="true" {place}>{escape(text)}</text>'
+            place = f'x="{at:.2f}%" dx="{-10 if left else 10}" y="{head - 10}"'
+            look = "said last less" if left else "said less"
+            said = f'<text class="{look}" aria-hidden="true" {place}>{escape(text)}</text>'
         shape = f'<path class="mark {first.tone}" d="{first.shape.value}"/>'
         label, when = visible_words(words), f'data-instant="{first.at.isoformat()}"'
         drawn = (
