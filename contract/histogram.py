@@ -74,8 +74,9 @@ def unpacked(text: str) -> dict[int, int]:
     """Reads what `packed` wrote. Raises ValueError."""
     found: dict[int, int] = {}
     for part in text.split():
-        index, _colon, number = part.partition(":")
-        if not 0 <= int(index) < BUCKETS or int(number) < 0:
+        at, _colon, counted = part.partition(":")
+        index, number = int(at), int(counted)
+        if not 0 <= index < BUCKETS or number < 0:
             raise ValueError(f"no bucket of a histogram: {part}")
-        found[int(index)] = found.get(int(index), 0) + int(number)
+        found[index] = found.get(index, 0) + number
     return found

@@ -19,7 +19,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds after processes that died befo
 SMALL = 64 * 1024  # bytes of a message of which several may wait in a child
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # one for each message: frozen ones take three times as long to make
 class HandlingEnd:
     """One handling that is over. `seconds` since `run_agent` began, 0 where it is not measured (success)."""
 

@@ -172,7 +172,8 @@ class DeliverySettler:
                 effects.settlements.append((work.tag, Settle.ACCEPT))
             else:
                 self.accepts.add(work.tag)
-                effects += self.due_accepts()
+                if self.accepts.due:
+                    effects.settlements += self.accepts.take()
         return effects
 
     def due_accepts(self) -> Effects:

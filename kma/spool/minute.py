@@ -18,7 +18,7 @@ import os
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -139,7 +139,7 @@ class OpenMinute:
             if header[MINUTE_AT : MINUTE_AT + len(_MAGIC)] != _MAGIC:
                 return None
         minute = cls(journal)
-        minute._mark(only_theirs=True)
+        minute._mark_again()
         return minute
 
     def close(self) -> None:
@@ -151,20 +151,23 @@ class OpenMinute:
         """Handlings that are over, before anything follows from them. One that was given back counts for
         nothing: it has no end."""
         for start in range(0, len(ends), _AT_ONCE):
-            self._count(ends[start : start + _AT_ONCE])
-            self._commit()
+            self._commit(self._count(ends[start : start + _AT_ONCE]))
 
-    def _count(self, ends: Sequence[CountedEnd]) -> None:
+    def _count(self, ends: Sequence[CountedEnd]) -> list[int]:
+        """Returns where their slots are."""
         words, mapped, read = self._words, self._map, _ENDED.unpack_from
         succeeded = size = 0
         busy = 0.0
         mark = _MARKS
+        places = []
         for ended in ends:
             outcome, work = ended.handled.outcome, ended.work
             if outcome is Outcome.RELEASED:
                 continue
             slot = work.slot
-            state, record, began, length, over, since_sent = read(mapped, HEADER_SIZE + slot * SLOT_SIZE)
+            place = HEADER_SIZE + slot * SLOT_SIZE
+            places.append(place)
+            state, record, began, length, over, since_sent = read(mapped, place)
             seconds = ended.seconds if state == STARTED else over - began
             if outcome is Outcome.RETURNED:
                 succeeded += 1
@@ -189,6 +192,7 @@ class OpenMinute:
         words[_BYTES] += size
         words[_BUSY] += int(busy * 1e6)
         words[_MARKS] = (mark - _MARKS) >> 1
+        return places
 
     def count_left(self, *, died: bool) -> None:
         """Ends that nobody counted: of what returned, and, where its process `died`, of what began."""
@@ -220,26 +224,23 @@ class OpenMinute:
     def _copy(self, turn: int) -> int:
         return _COPIES_AT + turn * _SIZE
 
-    def _commit(self) -> None:
+    def _commit(self, places: Iterable[int] = ()) -> None:
         turn = 1 - self._turn
         at = self._copy(turn)
         self._words[_SEEN] = _milliseconds(self.now)
         self._map[at : at + _SIZE] = self._words
-        self._map[_TURN_AT] = self._turn = turn
-        self._mark()
-
-    def _mark(self, *, only_theirs: bool = False) -> None:
-        """`only_theirs`: not a slot that has been claimed anew since."""
         mapped = self._map
-        for slot, record in self._marks():
-            at = HEADER_SIZE + slot * SLOT_SIZE
-            if not only_theirs or _ENDED.unpack_from(mapped, at)[1] == record:
-                mapped[at + MARKS_AT] |= COUNTED
+        mapped[_TURN_AT] = self._turn = turn
+        for place in places:
+            mapped[place + MARKS_AT] |= COUNTED
 
-    def _marks(self) -> Iterator[tuple[int, int]]:
-        words = self._words
+    def _mark_again(self) -> None:
+        """What was counted last; not a slot that has been claimed anew since."""
+        words, mapped = self._words, self._map
         for at in range(_MARKS + 1, _MARKS + 1 + 2 * words[_MARKS], 2):
-            yield words[at], words[at + 1]
+            place = HEADER_SIZE + words[at] * SLOT_SIZE
+            if _ENDED.unpack_from(mapped, place)[1] == words[at + 1]:
+                mapped[place + MARKS_AT] |= COUNTED
 
     def measured(self) -> "array[int]":
         """Of this minute so far: processing times by their buckets, then critical times, then microseconds of
