@@ -29,7 +29,8 @@ class PermissionField(ModelMultipleChoiceField):
     def label_from_instance(self, obj: Permission) -> str:
         name = f"{obj.content_type.app_label}.{obj.codename}"
         words = permission_words(name)
-        return f"{obj.content_type} | {gettext(obj.name) if words == name else words}"
+        told = gettext(obj.name) if words == name else words
+        return f"{obj.content_type} | {told}"
 
 
 def joining_models() -> Iterator[type[Model]]:

@@ -82,7 +82,8 @@ def _offers(servers: list[Server], offered: list[OfferedAgent]) -> tuple[str, bo
     told = _("Available on every server in the pool") if not missing else ""
     if missing:
         told = _("Not available on %(servers)s") % {"servers": ", ".join(missing)}
-    return (f"{told} · {_('version')} {versions}." if versions else f"{told}."), bool(missing)
+    versioned = f"{told} · " + _("version") + f" {versions}."
+    return versioned if versions else f"{told}.", bool(missing)
 
 
 def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:

@@ -94,7 +94,7 @@ class _Owner:
         text = _("This filter belongs to %(name)s: only the owner can change it.") % {
             "name": saved.owner.get_username()
         }
-        return f"{text} {_('Save it under a name of your own.')}"
+        return text + " " + _("Save it under a name of your own.")
 
 
 class _OfFilter(Operation[SavedFilter]):

@@ -53,7 +53,7 @@ class QueueState:
             "broker": f"{self.broker:,}",
             "indexed": f"{self.indexed:,}",
         }
-        return f"{said} · {_('catching up')}" if self.catching_up else said
+        return said + " · " + _("catching up") if self.catching_up else said
 
 
 def states(queues: Iterable[str] | None = None) -> dict[str, QueueState]:

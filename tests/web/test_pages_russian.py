@@ -90,6 +90,29 @@ def test_no_text_of_the_source_is_missing(tmp_path: Path) -> None:
     assert not missing, "run django-admin makemessages -l ru, translate, compilemessages"
 
 
+TEXT = r"(?:_|n?p?gettext(?:_lazy)?)"
+
+
+def texts_within_formatted(source: str) -> list[int]:
+    if not re.search(rf"\{{[^{{}}\n]*\b{TEXT}\(", source):
+        return []
+    return [
+        call.lineno
+        for part in ast.walk(ast.parse(source))
+        if isinstance(part, ast.JoinedStr)
+        for call in ast.walk(part)
+        if isinstance(call, ast.Call) and re.fullmatch(TEXT, ast.unparse(call.func))
+    ]
+
+
+def test_no_text_is_within_a_formatted_string() -> None:
+    """The extraction does not look there."""
+    assert texts_within_formatted("a = f'{x} {escape(_(\"y\"))}'") == [1]
+    files = [path for name in PACKAGES for path in Path(settings.BASE_DIR, name).rglob("*.py")]
+    found = {path: texts_within_formatted(path.read_text(encoding="utf-8")) for path in files}
+    assert not {path: lines for path, lines in found.items() if lines}
+
+
 @pytest.mark.process
 def test_the_compiled_file_is_that_of_the_source(tmp_path: Path) -> None:
     compiled = tmp_path / "django.mo"

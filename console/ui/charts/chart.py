@@ -31,7 +31,8 @@ def draw(chart: Chart) -> SafeString:
     if marks or any(value is not None for curve in curves for value in curve.values):
         body = _key(curves, chart.unit) + plot(chart, curves, marks) + _behind(chart, curves, marks)
     else:
-        body = f'<p class="quiet">{escape(_("No data in this period."))}</p>'
+        empty = _("No data in this period.")
+        body = f'<p class="quiet">{escape(empty)}</p>'
     return mark_safe(
         f'<figure class="chart" id="{escape(chart.name)}" data-chart>'
         f"<figcaption>{escape(chart.title)}</figcaption>{body}</figure>"
@@ -91,9 +92,10 @@ def _behind(chart: Chart, curves: Sequence[Curve], marks: Sequence[Mark]) -> str
             label = _local(place.instant, label)
         rows.append(f'<tr><th scope="row">{label}</th>{cells}</tr>')
     caption = f'<caption class="visually-hidden">{escape(chart.title)}</caption>'
-    head = f'<thead><tr><th scope="col">{escape(_("Time"))}</th>{heads}</tr></thead>'
+    time, folded_table = _("Time"), _("Values as a table")
+    head = f'<thead><tr><th scope="col">{escape(time)}</th>{heads}</tr></thead>'
     parts.append(
-        f'{folded}-table"><summary>{escape(_("Values as a table"))}</summary><div class="scroll tall">'
+        f'{folded}-table"><summary>{escape(folded_table)}</summary><div class="scroll tall">'
         f'<table class="grid">{caption}{head}<tbody>{"".join(rows)}</tbody></table></div></details>'
     )
     return "".join(parts)

@@ -108,6 +108,7 @@ def _gaps(scale: Scale, curves: Sequence[Curve]) -> Iterator[str]:
     """Where the first curve has no value: others are beside it to compare."""
     if not curves:
         return
+    nothing = escape(_("no data"))
     for first, last in runs([value is None for value in curves[0].values]):
         left = scale.places[first].left
         width = scale.places[last].left + scale.places[last].width - left
@@ -116,7 +117,7 @@ def _gaps(scale: Scale, curves: Sequence[Curve]) -> Iterator[str]:
         if empty and width > 12:
             yield (
                 f'<text class="at mid" x="{left + width / 2:.2f}%" y="{scale.head + HEIGHT / 2:.0f}">'
-                f"{escape(_('no data'))}</text>"
+                f"{nothing}</text>"
             )
 
 

@@ -134,7 +134,8 @@ def unified(before: str, after: str) -> list[str]:
     until = max(0, tail - CONTEXT)
     old, new = old[since : len(old) - until], new[since : len(new) - until]
     found = list(difflib.unified_diff(old[:COMPARED], new[:COMPARED], lineterm="", n=CONTEXT))[2:]
-    shown = [f"@@ {_('line')} {since + 1} @@", *(line for line in found if not line.startswith("@@"))]
+    place = _("line") + f" {since + 1}"
+    shown = [f"@@ {place} @@", *(line for line in found if not line.startswith("@@"))]
     left_out = max(0, len(shown) - MOST_LINES) + max(0, len(old) - COMPARED) + max(0, len(new) - COMPARED)
     if not left_out:
         return shown

@@ -160,7 +160,7 @@ def report(told: LetterReport) -> Event:
 
 
 def _server_of(said: RecoveredMessage | LetterReport) -> str:
-    return said.server_name if said.verified else f"{said.server_name} · {_('unverified')}"
+    return said.server_name if said.verified else said.server_name + " · " + _("unverified")
 
 
 def noted(note: Note) -> Event:
