@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from uuid import NAMESPACE_OID, uuid5
 
 from bench import Delay, percentile_95
-from bench.pages import MANY_KEY, SERVER, give_it_a_broker
+from bench.pages import MANY_KEY, give_it_a_broker
 
 GOAL = 0.3  # seconds
 ROUNDS = 40
@@ -43,17 +43,18 @@ def pages_with_charts(servers: int, now: datetime) -> Iterator[Delay]:
 
 
 def _paths(now: datetime) -> dict[str, str]:
-    from agents.models import Activation, Destination, LaunchSetting
+    from agents.models import Activation, Destination, LaunchSetting, Server
 
     setting = LaunchSetting.objects.get(key=MANY_KEY)
     destination = Destination.objects.get()
+    server = Server.objects.order_by("pk")[0]
     long = Activation.objects.filter(pk=uuid5(NAMESPACE_OID, str(setting.pk)))
     assert long.update(started_at=now - timedelta(days=90))
     ago = {name: (now - timedelta(days=days)).isoformat() for name, days in (("90 d", 90), ("30 d", 30))}
     ranges = {"24 h": "range=24h", "30 d": "range=30d", "90 d": urlencode({"from": ago["90 d"]})}
     charted = {
         "setting": (f"/settings/{MANY_KEY}/", ("24 h", "30 d", "90 d")),
-        "server": (f"/servers/{SERVER}/", ("24 h", "90 d")),
+        "server": (f"/servers/{server.name}/", ("24 h", "90 d")),
         "destination": (f"/destinations/{destination.pk}/", ("24 h", "90 d")),
         "timeline": ("/timeline/", ("24 h", "90 d")),
         "timeline of a setting": (f"/timeline/?setting={MANY_KEY}", ("90 d",)),

@@ -6,6 +6,7 @@ How soon is read from rows: the value of the opening, or what had not happened y
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +18,9 @@ from tests.product.house import House
 
 POOL = "watched"
 AT_MOST = 90.0
-MESSAGES = 400
+MESSAGES, SECONDS = 600, 0.25
+# After so many the estimate has seen the backlog for longer than it needs.
+SEEN = 200
 # The pool's own bounds: what takes the built-in ones minutes or hours is seen in the time of a test.
 RULES = """
 from agents.models import Pool
@@ -25,6 +28,15 @@ from alerts.models import AlertRule
 pool = Pool.objects.get(name="watched")
 AlertRule.objects.create(kind="subscription_stalled", pool=pool, upper=8.0)
 AlertRule.objects.create(kind="backlog_lasting", pool=pool, upper=30.0, open_after_seconds=0)
+"""
+# When the backlog will be gone, in seconds since 1970.
+ESTIMATE = """
+from django.utils import timezone
+from agents.models import LaunchSetting
+from agents.provisioning.subscriptions import drains_of
+now = timezone.now()
+pk = LaunchSetting.objects.get(key="fills").pk
+print(now.timestamp() + drains_of([pk], now)[pk].seconds)
 """
 
 
@@ -84,10 +96,12 @@ def test_hanging_agents_backlogs_and_skipped_schedules_are_told_once_and_gone_af
     house.publish(hangs, [{"do": "sleep", "seconds": 3600, "first": 1, "note": 1}, scripted.ok(2)])
     house.publish(long, [scripted.slow(1, 3600), scripted.ok(2)])
     house.publish(skips, [scripted.slow(1, 50)])
-    house.publish(fills, [scripted.slow(n, 0.25) for n in range(MESSAGES)])
+    house.publish(fills, [scripted.slow(n, SECONDS) for n in range(MESSAGES)])
 
     backlog = opened(house, "backlog_lasting", "fills")
     assert len(house.truth("fills")) < MESSAGES, "told while there was a backlog"
+    house.until("a third of the backlog is handled", lambda: len(house.truth("fills")) > SEEN, 240)
+    asked_at, expected = time.time(), float(house.manage(["shell", "-c", ESTIMATE]).split()[-1])
     skipped = opened(house, "schedule_skipped", "setting:skips")
     stalled = opened(house, "subscription_stalled", "hangs")
     assert (backlog["setting"], stalled["setting"], skipped["setting"]) == ("fills", "hangs", "skips")
@@ -101,6 +115,9 @@ def test_hanging_agents_backlogs_and_skipped_schedules_are_told_once_and_gone_af
     closed(house, "subscription_stalled", "hangs")
     closed(house, "schedule_skipped", "setting:skips")
     closed(house, "backlog_lasting", "fills")
+    house.until("the backlog is gone", lambda: len(house.truth("fills")) == MESSAGES)
+    over = json.loads((house.data / "truth-fills.jsonl").read_text().splitlines()[-1])["at"] + SECONDS
+    assert expected - asked_at == pytest.approx(over - asked_at, rel=0.25)
     assert not alerts(house, "subscription_stalled", "long"), "within its limit it may take its time"
     for key in ("hangs", "fills", "skips", "long"):
         house.call("POST", f"settings/{key}/disable/", {"reason": "over"})
