@@ -3,7 +3,7 @@ time."""
 
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -22,6 +22,7 @@ from metrics.queries import Point, scope_of, series
 from metrics.rules import HISTOGRAMS, PLAIN
 
 DEFAULT_RANGE = timedelta(hours=1)
+_NOTHING_BEFORE = datetime(2000, 1, 1, tzinfo=UTC)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -104,7 +105,7 @@ class MetricSeries(APIView):
         key, name = asked.get("setting"), asked.get("server")
         setting = get_object_or_404(LaunchSetting, key=key) if key else None
         server = get_object_or_404(Server, name=name) if name else None
-        until = asked.get("until", now)
+        until = max(asked.get("until", now), _NOTHING_BEFORE)
         since = asked.get("since") or until - DEFAULT_RANGE
         scope = scope_of(setting.pk if setting else None, server.pk if server else None)
         found = series(scope, since, until, now)

@@ -83,7 +83,9 @@ def rows_of_trip(context: Mapping[str, Any], trip: BreakerTrip) -> list[Any]:
 class NoticeQuery(QuerySerializer):
     """Filters of the list."""
 
-    target = serializers.IntegerField(required=False, min_value=1, help_text="Number of a recipient.")
+    target = serializers.IntegerField(
+        required=False, min_value=1, max_value=2**63 - 1, help_text="Number of a recipient."
+    )
     channel = serializers.ChoiceField(Channel.choices, required=False)
     state = serializers.ChoiceField(NoticeState.choices, required=False)
 

@@ -56,6 +56,8 @@ def test_a_range_is_bounded_and_a_wrong_one_refused(hall: Hall) -> None:
     now = timezone.now()
     backwards = client.get(PATH, {"since": now.isoformat(), "until": (now - timedelta(days=1)).isoformat()})
     assert backwards.json()["points"] == [] and backwards.json()["total"]["processing"]["p95"] is None
+    first = client.get(PATH, {"until": "0001-01-01T00:30:00Z"})
+    assert first.status_code == 200 and first.json()["total"]["succeeded"] == 0
     for wrong in ({"since": "yesterday"}, {"until": "0"}, {"form": "x"}, {"setting": "x" * 201}):
         assert client.get(PATH, wrong).status_code == 400, wrong
 

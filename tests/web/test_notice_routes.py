@@ -436,6 +436,7 @@ def test_rest_lists_what_was_sent_and_sends_it_again(
     told = client.post(f"/api/v1/notices/{found['id']}/resend/")
     assert (told.status_code, told.json()["state"]) == (200, "pending")
     assert client.get("/api/v1/notices/?state=sent").json()["results"] == []
+    assert client.get(f"/api/v1/notices/?target={2**63}").status_code == 400
 
 
 # -- what is shown -------------------------------------------------------------------------------------------
