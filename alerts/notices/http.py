@@ -103,12 +103,17 @@ def _bounded(connection: HTTPConnection) -> Iterator[None]:
     timer = threading.Timer(ANSWER_SECONDS, _shut, [connection.sock, late])
     timer.daemon = True
     timer.start()
+    too_late = TimeoutError(f"no whole answer within {ANSWER_SECONDS:g} s")
     try:
         yield
+    except OSError as error:  # where nothing came it looks as if the other side had closed
+        if not late.is_set():
+            raise
+        raise too_late from error
     finally:
         timer.cancel()
     if late.is_set():  # what came until then looks like a whole answer
-        raise TimeoutError(f"no whole answer within {ANSWER_SECONDS:g} s")
+        raise too_late
 
 
 def _shut(sock: socket.socket | None, late: threading.Event) -> None:
