@@ -331,6 +331,8 @@ def test_what_just_happened_is_named_on_the_left() -> None:
     assert beside(late) == [("+1", True)]
     assert beside([(97.0, [mark(97.0)]), *late]) == [("", False), ("", False)]
     assert beside([(60.0, [mark(60.0)]), *late]) == [("Trip", False), ("+1", True)]
+    drawn = chart([1] * 100, marks=[mark(99.7), mark(99.8, "Enabled")])
+    assert re.search(r'<text class="said last less"[^>]* dx="-10"[^>]*>\+1</text>', drawn)
 
 
 # -- rules of the drawing ------------------------------------------------------------------------------------
