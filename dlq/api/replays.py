@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from console.audit.refusals import Audited
 from console.operations.rest import OperationsMixin, performing_by
 from console.rest.lists import ByKey, asked_in
-from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
+from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from dlq.api.preflight import ACTIONS, AskSerializer, as_replay_problems, request_of
 from dlq.dead_letters.masks import Masks, everybodys_masks, masks_for
 from dlq.edit.queries import VisibleEdit, visible_edit
@@ -101,7 +101,7 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         }
 
 
-class ReplayQuery(serializers.Serializer[Any]):
+class ReplayQuery(QuerySerializer):
     setting = serializers.CharField(required=False, source="setting_key")
     state = serializers.CharField(required=False)
     action = serializers.CharField(required=False)

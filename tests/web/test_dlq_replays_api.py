@@ -447,3 +447,8 @@ def test_letters_are_redirected_only_into_a_pool_in_which_one_may(
 def test_each_warning_is_explained_in_the_documentation_of_the_rest_interface() -> None:
     told = Path(settings_of_site.BASE_DIR, "docs", "reference", "rest.md").read_text("utf-8")
     assert [code for code in CODES if f"| `{code}` |" not in told] == []
+
+
+def test_a_misspelt_filter_of_the_list_is_refused(operator: APIClient) -> None:
+    assert operator.get(REPLAYS, {"state": "done", "page_size": "5"}).status_code == 200
+    assert operator.get(REPLAYS, {"sate": "done"}).status_code == 400
