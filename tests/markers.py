@@ -22,7 +22,7 @@ BY_FIXTURE = {
 }
 # Seconds that tests of a folder may take where others use the machine, too. Spark does not outlive a test
 # that is cut off: all after it would fail.
-LONG = {"pipeline": 1200, "product": 1200}
+LONG = {"network": 1200, "pipeline": 1200, "product": 1200}
 BY_MARKER = {"django_db": "db"} | {name: name for name in KINDS}
 
 

@@ -70,6 +70,7 @@ WAITS = (
     "tests/browser",
     "tests/product",
     "tests/campaigns",
+    "tests/network",
     "tests/pipeline",
 )
 POSTGRESQL = {"MA_TEST_DATABASE": "postgresql"}

@@ -60,6 +60,9 @@ def needs_of_tests() -> tuple[Need, ...]:
         Need("Prometheus", ("prometheus",), lambda: _program("prometheus") and _program("promtool")),
         Need("Chromium", ("chromium", "chromium-browser"), _chromium_found),
         Need("Alertmanager", ("prometheus-alertmanager",), lambda: _program("prometheus-alertmanager")),
+        Need("iproute2", ("iproute2",), lambda: _program("ip")),
+        Need("Dropwizard metrics", ("libdropwizard-metrics-java",), _java_library("metrics-core")),
+        Need("Snappy for Java", ("libsnappy-java",), _java_library("snappy-java")),
         Need("ChromeDriver", ("chromium-driver", "chromium-chromedriver"), lambda: _program("chromedriver")),
     )
 
@@ -111,6 +114,11 @@ def _package(need: Need) -> str:
 
 def _program(name: str) -> bool:
     return shutil.which(name) is not None
+
+
+def _java_library(name: str) -> Callable[[], bool]:
+    """Of Debian: what a server of ZooKeeper needs beside the jars of Artemis."""
+    return Path(f"/usr/share/java/{name}.jar").exists
 
 
 def _chromium_found() -> bool:
