@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
 
+from contract.encryption import SYSTEM, TlsFiles
 from contract.typed import Typed, canonical
 
 NULL = Typed("null", None)
@@ -17,11 +18,18 @@ NULL = Typed("null", None)
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Where the broker is and who asks. `password` never appears in a repr or a log."""
+    """Where the broker is and who asks. `password` never appears in a repr or a log.
+
+    `url`: one address or several with commas, of which one is live (`broker.addresses`). Without a user it is
+    the certificate in `tls` that says who asks. `in_clear`: whether the password may go to another machine
+    without TLS.
+    """
 
     url: str
     user: str
     password: str = field(repr=False)
+    tls: TlsFiles = SYSTEM
+    in_clear: bool = False
 
 
 class BodyKind(Enum):

@@ -8,9 +8,10 @@ answers.
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from contract.encryption import file_problem
 
 # Parameters of a `rediss://` URL, named as redis-py names them. Each is a file in PEM format.
 FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -22,6 +23,11 @@ class RedisAddress:
 
     url: str = field(repr=False)
     tls: Mapping[str, Any]
+
+    @property
+    def is_clear(self) -> bool:
+        """Over a network, without TLS."""
+        return self.url.startswith("redis://")
 
 
 def parse(text: str) -> RedisAddress:
@@ -54,14 +60,9 @@ def parse(text: str) -> RedisAddress:
 
 
 def check_file(name: str, path: str) -> None:
-    """Raises ValueError unless it is an absolute path of a file that can be read: processes work in other
-    folders."""
-    if not path.startswith("/"):
-        raise ValueError(f"{name} must be an absolute path")
-    try:
-        Path(path).read_bytes()
-    except OSError as error:
-        raise ValueError(f"{name} cannot be read: {error.strerror}") from None
+    """Raises ValueError where the file cannot be used."""
+    if problem := file_problem(path):
+        raise ValueError(f"{name} {problem}")
 
 
 def _names(given: list[tuple[str, str]]) -> str:

@@ -21,6 +21,7 @@ NO_AGENTS = "none"
 # Settings of the site and the KMAs that `ma` hands on when the person who starts it has set them.
 HANDED_ON = (
     "MA_ALLOWED_HOSTS",
+    "MA_ALLOW_UNENCRYPTED",
     "MA_ARCHIVE_BODIES",
     "MA_ARCHIVE_URL",
     "MA_BASE_URL",
@@ -67,6 +68,7 @@ HANDED_ON = (
     "MA_TRACE_URL",
     "MA_TRUSTED_PROXIES",
     "KMA_AGENTS",
+    "KMA_ALLOW_UNENCRYPTED",
     "KMA_CHILD_ENV",
     "KMA_HEARTBEAT_SECONDS",
     "KMA_KEEP_HOURS",

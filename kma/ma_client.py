@@ -4,6 +4,7 @@ take."""
 import gzip
 import io
 import json
+import ssl
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import requests
 from urllib3.exceptions import ProtocolError
 
 from contract.acknowledgements import Action, AnswerReply
+from contract.encryption import SYSTEM, TlsFiles, tls_problem
 from contract.messages import Heartbeat, HeartbeatReply, RecordBatch, RecordReceipt
 from contract.wire import ContractError, dump, load
 
@@ -66,6 +68,7 @@ class Endpoint:
     url: str
     server: str
     token: str
+    tls: TlsFiles = SYSTEM
 
 
 class _Body(io.BytesIO):
@@ -95,6 +98,8 @@ class MaClient:
         self._deadline: float | None = None
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy and no .netrc between a server and its MA
+        if endpoint.tls.ca:
+            self._session.verify = endpoint.tls.ca
         self._session.headers.update(
             {
                 "Authorization": f"Bearer {endpoint.token}",
@@ -152,6 +157,8 @@ class MaClient:
         return self._content(answer)
 
     def _unanswered(self, error: Exception, content: _Body) -> Unanswered:
+        if (refused := _tls_error(error)) is not None:
+            return Unanswered(tls_problem(refused, f"the MA at {self._base}"))
         problem = f"the MA at {self._base} does not answer ({type(error).__name__})"
         if not content.sent and content.tell():
             return TooSlow(
@@ -187,6 +194,13 @@ class MaClient:
             return answer.json()
         except ValueError as error:
             raise Unanswered("the MA's response is not JSON: check MA_URL") from error
+
+
+def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """What stands behind an error of requests, whose cause is the cause of the one before it."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _body(answer: requests.Response) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from broker import dialing
 from console.client_address import Network
 from contract import redis_url
+from contract.encryption import TlsFiles, clear_problem, parse_allowed, problems_of
 from exposition.listener import Address, check_token, parse_address
-from ma_site.service_urls import Email, parse_database, parse_email
+from ma_site.service_urls import MAY_BE_CLEAR, Email, parse_database, parse_email
 
 T = TypeVar("T")
 # What `./ma` says of an archive that nobody named: it is the default one, or why there is none.
@@ -43,6 +45,8 @@ class Environment:
     stomp_address: str
     broker_user: str
     broker_password: str = field(repr=False)
+    broker_tls: TlsFiles
+    unencrypted: frozenset[str]
     allowed_hosts: tuple[str, ...]
     base_url: str
     data: Path
@@ -86,12 +90,25 @@ class Environment:
     monitoring: Monitoring
 
 
+BROKER_FILES = TlsFiles("MA_BROKER_TLS_CA", "MA_BROKER_TLS_CERT", "MA_BROKER_TLS_KEY")
+ALLOWED = "MA_ALLOW_UNENCRYPTED"
+
+
 class _Reader:
     """Collects every problem, so that one start shows all of them."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
         self.problems: list[str] = []
+        self.allowed = self.option(ALLOWED, parse_allowed, "")
+        self.broker_tls = TlsFiles(*(self.text(name, "") for name in BROKER_FILES))
+        self.problems += problems_of(self.broker_tls, BROKER_FILES)
+        # Who asks is said by the certificate where no user is named.
+        self.by_certificate = bool(self.broker_tls.certificate) and not self.text("MA_BROKER_USER", "")
+
+    def refuse_clear(self, name: str, kind: str, host: str) -> None:
+        if problem := clear_problem(kind, (host,), self.allowed, ALLOWED):
+            self.problems.append(f"{name}: {problem}")
 
     def text(self, name: str, default: str | None = None) -> str:
         value = self.environ.get(name, "").strip() or default
@@ -138,10 +155,14 @@ def read(environ: Mapping[str, str]) -> Environment:
         secret_key=reader.parsed("MA_SECRET_KEY", reader.secret("MA_SECRET_KEY"), _secret_key, ""),
         database=reader.parsed("MA_DATABASE_URL", reader.secret("MA_DATABASE_URL"), parse_database, {}),
         redis_url=reader.parsed("MA_REDIS_URL", reader.secret("MA_REDIS_URL"), _redis_url, ""),
-        amqp_url=reader.parsed("MA_AMQP_URL", reader.text("MA_AMQP_URL"), _amqp_url, ""),
-        stomp_address=reader.parsed("MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _address, ""),
-        broker_user=reader.text("MA_BROKER_USER"),
-        broker_password=reader.secret("MA_BROKER_PASSWORD"),
+        amqp_url=reader.parsed("MA_AMQP_URL", reader.text("MA_AMQP_URL"), _addresses("amqp"), ""),
+        stomp_address=reader.parsed(
+            "MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _addresses("stomp"), ""
+        ),
+        broker_user="" if reader.by_certificate else reader.text("MA_BROKER_USER"),
+        broker_password="" if reader.by_certificate else reader.secret("MA_BROKER_PASSWORD"),
+        broker_tls=reader.broker_tls,
+        unencrypted=reader.allowed,
         allowed_hosts=_listed(reader.text("MA_ALLOWED_HOSTS")),
         base_url=reader.parsed("MA_BASE_URL", reader.text("MA_BASE_URL"), _http_url, ""),
         data=Path(reader.text("MA_DATA")).absolute(),
@@ -188,8 +209,30 @@ def read(environ: Mapping[str, str]) -> Environment:
         retention_keep_dead=reader.option("MA_RETENTION_KEEP_DEAD", _switch, "0"),
         monitoring=_monitoring(reader),
     )
+    _refuse_clear(reader, result)
     _refuse(reader.problems)
     return result
+
+
+def _refuse_clear(reader: _Reader, read: Environment) -> None:
+    """What would leave this machine in clear without having been allowed."""
+    broker = [
+        (name, address)
+        for name, text, protocol in (
+            ("MA_AMQP_URL", read.amqp_url, "amqp"),
+            ("MA_STOMP_ADDRESS", read.stomp_address, "stomp"),
+        )
+        for address in (dialing.parse(text, protocol) if text else ())
+    ]
+    for name, address in broker:
+        if not address.secure:
+            reader.refuse_clear(name, "broker", address.host)
+    if reader.by_certificate and not all(address.secure for _, address in broker):
+        reader.problems.append("MA_BROKER_TLS_CERT needs TLS in MA_AMQP_URL and MA_STOMP_ADDRESS")
+    if read.redis_url and redis_url.parse(read.redis_url).is_clear:
+        reader.refuse_clear("MA_REDIS_URL", "redis", urlsplit(read.redis_url).hostname or "")
+    if read.database.get("OPTIONS", {}).get("sslmode") in MAY_BE_CLEAR:
+        reader.refuse_clear("MA_DATABASE_URL", "database", read.database["HOST"])
 
 
 def _monitoring(reader: _Reader) -> Monitoring:
@@ -218,15 +261,21 @@ class PublisherEnvironment:
     stomp_address: str
     user: str
     password: str = field(repr=False)
+    tls: TlsFiles
+    in_clear: bool
 
 
 def read_publisher(environ: Mapping[str, str]) -> PublisherEnvironment:
     """Raises ImproperlyConfigured, as `read` does."""
     reader = _Reader(environ)
     result = PublisherEnvironment(
-        stomp_address=reader.parsed("MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _address, ""),
+        stomp_address=reader.parsed(
+            "MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _addresses("stomp"), ""
+        ),
         user=reader.text("MA_PUBLISHER_USER"),
         password=reader.secret("MA_PUBLISHER_PASSWORD"),
+        tls=reader.broker_tls,
+        in_clear="broker" in reader.allowed,
     )
     _refuse(reader.problems)
     return result
@@ -252,22 +301,13 @@ def _redis_url(text: str) -> str:
     return text
 
 
-def _amqp_url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme != "amqp" or not parts.hostname:
-        raise ValueError("must be amqp://host:port")
-    if parts.username or parts.password:
-        raise ValueError(
-            "must not contain an account: use MA_BROKER_USER and MA_BROKER_PASSWORD (URLs are logged)"
-        )
-    return text
+def _addresses(protocol: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text:
+            dialing.parse(text, protocol)
+        return text
 
-
-def _address(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError("must be host:port")
-    return text
+    return parse
 
 
 def _location(text: str) -> str:

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, parse_qsl, unquote, urlsplit
 
+from contract.encryption import is_local
 from contract.redis_url import check_file
 
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 SSL_FILES = ("sslrootcert", "sslcert", "sslkey")
+# libpq goes on in clear where the server wants it.
+MAY_BE_CLEAR = ("disable", "allow", "prefer")
 VERIFYING = ("require", "verify-ca", "verify-full")
 
 
@@ -46,7 +49,7 @@ def _postgresql(parts: SplitResult) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
-        "OPTIONS": _tls(_refuse_unknown(parts.query, ("sslmode", *SSL_FILES))),
+        "OPTIONS": _tls(_refuse_unknown(parts.query, ("sslmode", *SSL_FILES)), unquote(parts.hostname or "")),
     }
 
 
@@ -61,8 +64,11 @@ def _refuse_unknown(query: str, known: tuple[str, ...]) -> dict[str, str]:
     return dict(given)
 
 
-def _tls(given: dict[str, str]) -> dict[str, str]:
-    """Files without a mode that needs TLS would be ignored whenever the server speaks without."""
+def _tls(given: dict[str, str], host: str) -> dict[str, str]:
+    """Files without a mode that needs TLS would be ignored whenever the server speaks without. A server on
+    another machine is verified unless the URL says otherwise."""
+    if not is_local(host):
+        given = {"sslmode": "verify-full", **given}
     files = [name for name in SSL_FILES if name in given]
     mode = given.get("sslmode")
     if mode is not None and mode not in SSL_MODES:

@@ -61,8 +61,16 @@ MA_REDIS_URL = ENVIRONMENT.redis_url
 MA_METRICS_TOKEN = ENVIRONMENT.monitoring.token
 MA_METRICS_ADDRESS = ENVIRONMENT.monitoring.address
 MA_TRACE_URL = ENVIRONMENT.monitoring.trace_url
-MA_BROKER_AMQP = Account(ENVIRONMENT.amqp_url, ENVIRONMENT.broker_user, ENVIRONMENT.broker_password)
-MA_BROKER_STOMP = Account(ENVIRONMENT.stomp_address, ENVIRONMENT.broker_user, ENVIRONMENT.broker_password)
+MA_BROKER_AMQP, MA_BROKER_STOMP = (
+    Account(
+        url,
+        ENVIRONMENT.broker_user,
+        ENVIRONMENT.broker_password,
+        ENVIRONMENT.broker_tls,
+        in_clear="broker" in ENVIRONMENT.unencrypted,
+    )
+    for url in (ENVIRONMENT.amqp_url, ENVIRONMENT.stomp_address)
+)
 
 INSTALLED_APPS = [
     "ma_site.apps.MaAdminConfig",

@@ -8,14 +8,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from deploy.services import artemis
-from deploy.services.artemis import BrokerPorts
+from deploy.services.artemis import BrokerPorts, BrokerTls
 
 # Stands in the kept files for the folder of an instance.
 INSTANCE = "@INSTANCE@"
 
 
 def create_instance(
-    distribution: Path, folder: Path, ports: BrokerPorts, passwords: Mapping[str, str]
+    distribution: Path,
+    folder: Path,
+    ports: BrokerPorts,
+    passwords: Mapping[str, str],
+    tls: BrokerTls | None = None,
 ) -> None:
     """As deploy.services.artemis does, without the JVM of `artemis create`."""
     kept = distribution.parent / f"instance-{_key(Path(artemis.__file__).read_bytes(), distribution)}"
@@ -23,7 +27,7 @@ def create_instance(
         _keep(distribution, kept)
     shutil.copytree(kept, folder)
     _replace(folder, INSTANCE, str(folder))
-    artemis.create_instance(distribution, folder, ports, passwords)
+    artemis.create_instance(distribution, folder, ports, passwords, tls)
 
 
 def _keep(distribution: Path, kept: Path) -> None:

@@ -7,21 +7,23 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from contract.encryption import SYSTEM, TlsFiles
 from deploy.config import LOOPBACK, REPOSITORY
 from deploy.installing import artemis_download
 from deploy.services import artemis as artemis_program
 from deploy.services import postgres as postgres_program
 from deploy.services import redis
-from deploy.services.artemis import BrokerPorts
+from deploy.services.artemis import BrokerPorts, BrokerTls
 from deploy.services.ports import free_ports
 from tests import prepared_artemis
+from tests.tls import Authority
 
 STOP_SECONDS = 30
 
@@ -55,20 +57,29 @@ class ArtemisService:
     ports: BrokerPorts
     accounts: dict[str, Account]
     classes: prepared_artemis.Classes
+    authority: Authority | None = None
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
-    def create(cls, folder: Path, *, record: bool = False) -> "ArtemisService":
-        """`record`: the classes that it has loaded make the starts of later brokers cheaper."""
+    def create(
+        cls, folder: Path, *, record: bool = False, authority: Authority | None = None
+    ) -> "ArtemisService":
+        """`record`: the classes that it has loaded make the starts of later brokers cheaper. `authority`: it
+        speaks TLS only, with a certificate for loopback, and takes those of clients."""
         ports = BrokerPorts(*free_ports(3))
         accounts = {user: Account(user, secrets.token_urlsafe(16)) for user in ("kma", "publisher", "ma-ops")}
         passwords = {user: account.password for user, account in accounts.items()}
         program = artemis_distribution()
-        prepared_artemis.create_instance(program, folder, ports, passwords)
+        tls = None
+        if authority is not None:
+            tls = BrokerTls(authority.pair("broker", f"IP:{LOOPBACK}"), authority.certificate)
+        prepared_artemis.create_instance(program, folder, ports, passwords, tls)
         classes = prepared_artemis.Classes(program, folder)
         with (folder / "etc" / "artemis.profile").open("a") as profile:
             profile.write(classes.profile(record=record))
-        return cls(folder, ports, accounts, classes)
+        if authority is not None:
+            _take_certificates(folder / "etc", accounts)
+        return cls(folder, ports, accounts, classes, authority)
 
     @property
     def kma(self) -> Account:
@@ -84,11 +95,15 @@ class ArtemisService:
 
     @property
     def amqp_url(self) -> str:
-        return f"amqp://{LOOPBACK}:{self.ports.amqp}"
+        return f"amqp{'s' if self.authority else ''}://{LOOPBACK}:{self.ports.amqp}"
 
     @property
     def stomp_address(self) -> str:
-        return f"{LOOPBACK}:{self.ports.stomp}"
+        return f"{'stomps://' if self.authority else ''}{LOOPBACK}:{self.ports.stomp}"
+
+    @property
+    def trust(self) -> TlsFiles:
+        return TlsFiles(str(self.authority.certificate)) if self.authority else SYSTEM
 
     @property
     def core_url(self) -> str:
@@ -106,7 +121,8 @@ class ArtemisService:
     def start(self) -> None:
         """Returns when the broker answers."""
         self.process = artemis_program.run_artemis(self.folder, self.log)
-        artemis_program.wait_until_ready(self.process, self.ports, self.log)
+        authority = self.authority.certificate if self.authority else None
+        artemis_program.wait_until_ready(self.process, self.ports, self.log, authority)
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
@@ -126,6 +142,25 @@ class ArtemisService:
             self.process.kill()
             self.process.wait()
         self.process = None
+
+
+LOGIN = """
+activemq {
+   org.apache.activemq.artemis.spi.core.security.jaas.TextFileCertificateLoginModule sufficient
+       org.apache.activemq.jaas.textfiledn.user="cert-users.properties"
+       org.apache.activemq.jaas.textfiledn.role="cert-roles.properties";
+   org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule sufficient
+       org.apache.activemq.jaas.properties.user="artemis-users.properties"
+       org.apache.activemq.jaas.properties.role="artemis-roles.properties";
+};
+"""
+
+
+def _take_certificates(etc: Path, users: Iterable[str]) -> None:
+    """Who shows a certificate of the name of a user is that user; others need a password as ever."""
+    (etc / "login.config").write_text(LOGIN)
+    (etc / "cert-users.properties").write_text("".join(f"{user} = CN={user}\n" for user in users))
+    (etc / "cert-roles.properties").write_text("".join(f"{user} = {user}\n" for user in users))
 
 
 @dataclass

@@ -43,6 +43,14 @@ class Authority:
         key.chmod(0o600)
         return certificate, key
 
+    def pair(self, name: str, *alternatives: str) -> Path:
+        """Certificate and key in one file, as Artemis reads them."""
+        certificate, key = self.sign(name, *alternatives)
+        both = self.folder / f"{name}.pem"
+        both.write_bytes(key.read_bytes() + certificate.read_bytes())
+        both.chmod(0o600)
+        return both
+
 
 def _openssl(*arguments: str | Path) -> None:
     done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, check=False)

@@ -9,11 +9,11 @@ one thread; only `wake` may be called from another.
 import os
 import select
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from cproton import (
@@ -50,6 +50,7 @@ from proton import (
 )
 
 from broker.amqp.core_tunnel import offering
+from broker.dialing import Address, dial, first_live
 from broker.port import (
     AccessRefused,
     Account,
@@ -59,6 +60,7 @@ from broker.port import (
     BrokerUnavailable,
     Settle,
 )
+from contract.encryption import is_local, tls_problem
 
 # Seconds. The broker must be heard within IDLE; it asks us for a sign of life by its own `amqpIdleTimeout`.
 CONNECT, IDLE = 5.0, 20.0
@@ -78,6 +80,8 @@ _ENDS = frozenset(
 )
 # What happened: DELIVERY with the delivery, one of the link events with the link.
 Happened = tuple[int, Any]
+# A socket that does not wait, plain or with TLS, could not go on.
+NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _as_delivery: Any = Delivery  # untyped in the library
 _as_link: Any = Link.wrap
 
@@ -90,12 +94,8 @@ class AmqpConnection:
         """The broker knows the connection by `name` with a number behind it."""
         self._account = account
         self._name = name
-        self._collector = Collector()
-        self._connection = Connection()
-        self._transport = Transport()
         self._socket: socket.socket | None = None
-        self._poll = select.poll()
-        self._watching = 0
+        self._collector: Collector | None = None
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
@@ -104,35 +104,42 @@ class AmqpConnection:
     # -- opening and closing ---------------------------------------------------------------------------------
 
     def open(self, timeout: float = CONNECT) -> None:
-        """Returns when the broker has opened its side too."""
+        """Returns when the broker has opened its side too; of several addresses the first that does."""
+        first_live(self._account.url, "amqp", timeout, self._open)
+
+    def _open(self, address: Address, timeout: float) -> None:
         deadline = time.monotonic() + timeout
-        address = urlsplit(self._account.url)
-        host, port = address.hostname or "127.0.0.1", address.port or 5672
-        try:
-            self._socket = socket.create_connection((host, port), timeout=timeout)
-        except OSError as error:
-            raise BrokerUnavailable(f"no connection to {host}:{port}: {error}") from error
+        self._end_socket()
+        self._socket = dial(self._account, address, timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
+        self._secure = address.secure
+        self._poll = select.poll()
         self._poll.register(self._wake_read, select.POLLIN)
-        self._bind(host)
+        self._watching = 0
+        self._bind(address)
         while not self._connection.state & Endpoint.REMOTE_ACTIVE:
             for _ in self.step(max(0.0, deadline - time.monotonic())):
                 pass
             if time.monotonic() >= deadline:
-                raise BrokerTimeout(f"{host}:{port} accepted the connection but does not answer")
+                raise BrokerTimeout(f"{address} accepted the connection but does not answer")
 
-    def _bind(self, host: str) -> None:
+    def _bind(self, address: Address) -> None:
+        self._collector = Collector()
+        self._connection = Connection()
+        self._transport = Transport()
         self._connection.collect(self._collector)
         self._connection.container = f"{self._name}-{uuid4()}"
-        self._connection.hostname = host
-        self._connection.user = self._account.user
-        self._connection.password = self._account.password
+        self._connection.hostname = address.host
         sasl = self._transport.sasl()
-        sasl.allowed_mechs("PLAIN")
-        sasl.allow_insecure_mechs = (
-            True  # PLAIN without TLS; the broker listens on loopback or a private network
-        )
+        if self._account.user:
+            self._connection.user = self._account.user
+            self._connection.password = self._account.password
+            sasl.allowed_mechs("PLAIN")
+        else:
+            sasl.allowed_mechs("EXTERNAL")
+        # Proton does not know that the socket encrypts.
+        sasl.allow_insecure_mechs = address.secure or is_local(address.host) or self._account.in_clear
         self._transport.idle_timeout = IDLE
         self._transport.bind(self._connection)
         self._connection.open()
@@ -153,15 +160,20 @@ class AmqpConnection:
         finally:
             self._free()
 
-    def _free(self) -> None:
+    def _end_socket(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+        if self._collector is not None:
+            self._collector.release()
+            self._collector = None
+
+    def _free(self) -> None:
+        self._end_socket()
         for descriptor in (self._wake_read, self._wake_write):
             if descriptor >= 0:
                 os.close(descriptor)
         self._wake_read = self._wake_write = -1
-        self._collector.release()
 
     # -- stepping --------------------------------------------------------------------------------------------
 
@@ -185,6 +197,7 @@ class AmqpConnection:
         Proton's `Event` is left out: it wraps connection, session, link and transport anew for each delivery,
         which costs more than everything else that is done with one.
         """
+        assert self._collector is not None
         collector = self._collector._impl
         while not isnull(event := pn_collector_peek(collector)):
             kind = pn_event_type(event)
@@ -206,6 +219,8 @@ class AmqpConnection:
         tick = self._transport.tick(now)
         if tick:
             timeout = min(timeout, max(0.0, tick - now))
+        if self._secure and self._socket.pending():  # type: ignore[attr-defined]  # read and decrypted already
+            timeout = 0.0
         wanted = select.POLLIN | (select.POLLOUT if self._pending() > 0 else 0)
         if wanted != self._watching:
             self._poll.register(self._socket, wanted)
@@ -225,10 +240,10 @@ class AmqpConnection:
         while (pending := self._pending()) > 0:
             try:
                 sent = self._socket.send(self._transport.peek(min(pending, READ)) or b"")
-            except BlockingIOError:
+            except NOT_NOW:
                 return
             except OSError as error:
-                raise BrokerUnavailable(f"connection lost: {error}") from error
+                raise self._lost(error) from error
             self._transport.pop(sent)
 
     def _read(self) -> None:
@@ -236,17 +251,22 @@ class AmqpConnection:
         while (capacity := self._capacity()) > 0:
             try:
                 data = self._socket.recv(min(capacity, READ))
-            except BlockingIOError:
+            except NOT_NOW:
                 return
             except OSError as error:
-                raise BrokerUnavailable(f"connection lost: {error}") from error
+                raise self._lost(error) from error
             if not data:
                 for _ in self.happened():  # the broker's own reason, if it gave one, says more
                     pass
                 raise BrokerUnavailable("the broker closed the connection")
             self._transport.push(data)
-            if len(data) < capacity:
+            if len(data) < capacity and not self._secure:  # TLS gives one record at a time
                 return
+
+    def _lost(self, error: OSError) -> BrokerUnavailable:
+        if isinstance(error, ssl.SSLError):
+            return BrokerUnavailable(tls_problem(error, "the broker"))
+        return BrokerUnavailable(f"connection lost: {error}")
 
     def _capacity(self) -> int:
         try:
@@ -297,13 +317,13 @@ class AmqpConnection:
         while view:
             try:
                 view = view[self._socket.send(view) :]
-            except BlockingIOError:
+            except NOT_NOW:
                 left = deadline - time.monotonic()
                 if left <= 0.0:
                     raise BrokerTimeout("the broker accepts no data") from None
                 select.select([], [self._socket], [], left)
             except OSError as error:
-                raise BrokerUnavailable(f"connection lost: {error}") from error
+                raise self._lost(error) from error
 
     def opened(self, link: Receiver | Sender, timeout: float, *, core: bool = False) -> None:
         """Opens the link and returns when the broker has it open; raises its reason when it refuses. `core`:

@@ -7,6 +7,8 @@ Nothing is consumed over STOMP but replies of the broker itself: a NACK there lo
 import json
 import logging
 import queue
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +20,7 @@ from uuid import uuid4
 import stomp
 from stomp.exception import StompException
 
+from broker.dialing import Address, dial, first_live, refuse_clear
 from broker.port import (
     AccessRefused,
     Account,
@@ -69,26 +72,38 @@ class _Listener(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.py has
 class _Session:
     """One connection; after any error it is thrown away. Not safe between threads."""
 
-    def __init__(self, account: Account) -> None:
-        host, _, port = account.url.rpartition("//")[2].rpartition(":")
+    def __init__(self, account: Account, address: Address, timeout: float) -> None:
         self._listener = _Listener()
+        place = (address.host, address.port)
         self.connection = stomp.Connection12(
-            [(host.strip("[]"), int(port))],
+            [place],
             prefer_localhost=False,
             try_loopback_connect=False,
             reconnect_attempts_max=1,
+            timeout=timeout,
             heartbeats=HEARTBEATS,
             # With it the broker takes text for bytes: a management request then fails and closes the
             # connection.
             auto_content_length=False,
         )
         self.connection.set_listener("frames", self._listener)
+        refuse_clear(account, address)
+        if address.secure:
+            files = account.tls
+            self.connection.set_ssl(
+                [place],
+                ca_certs=files.ca or None,
+                cert_file=files.certificate or None,
+                key_file=files.key or None,
+            )
         try:
-            self.connection.connect(account.user, account.password, wait=False)
-            self.wait("connected", CONNECT)
+            self.connection.connect(account.user or None, account.password or None, wait=False)
+            self.wait("connected", timeout)
         except (StompException, OSError) as error:
             self.close()
-            raise BrokerUnavailable(f"no connection to {host}:{port}: {type(error).__name__}") from error
+            # The library keeps the reason to itself: where it lasts, it is met once more.
+            dial(account, address, timeout).close()
+            raise BrokerUnavailable(f"no connection to {address}: {type(error).__name__}") from error
         except BrokerError:
             self.close()
             raise
@@ -141,8 +156,19 @@ class _Session:
             raise BrokerUnavailable(f"STOMP connection lost: {type(error).__name__}") from error
 
     def close(self) -> None:
+        transport = self.connection.transport
         with suppress(Exception):
-            self.connection.transport.disconnect_socket()
+            # With TLS it would wait for a goodbye of the other side, for ever.
+            if isinstance(transport.socket, ssl.SSLSocket):
+                transport.socket.shutdown(socket.SHUT_RDWR)
+        with suppress(Exception):
+            transport.disconnect_socket()
+
+
+def _session(account: Account) -> _Session:
+    return first_live(
+        account.url, "stomp", CONNECT, lambda address, seconds: _Session(account, address, seconds)
+    )
 
 
 def error_of(text: str) -> BrokerError:
@@ -158,7 +184,7 @@ class StompPublisher:
     """A `Publisher`: at most 1,000 messages a transaction, each wholly there or not at all.
 
     Bodies are text (a JMS TextMessage) or binary (a BytesMessage); properties arrive as text. What needs
-    types goes over AMQP. `account.url` is `host:port`.
+    types goes over AMQP.
     """
 
     def __init__(self, account: Account, timeout: float = 30.0) -> None:
@@ -188,7 +214,7 @@ class StompPublisher:
                 return self._session
             except BrokerError:
                 self.close()
-        self._session = _Session(self._account)
+        self._session = _session(self._account)
         return self._session
 
     def _transaction(
@@ -271,7 +297,7 @@ class StompManagement:
                 return self._session
             except BrokerError:
                 self._drop()
-        session = _Session(self._account)
+        session = _session(self._account)
         self._session = session
         receipt = str(uuid4())
         session.subscribe(self._reply_queue, {"subscription-type": "MULTICAST", "receipt": receipt})

@@ -5,12 +5,14 @@ import os
 import re
 import secrets
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from urllib.parse import quote
 
 from deploy import secret_files
 from deploy.config import LOOPBACK
@@ -38,11 +40,41 @@ class BrokerPorts:
     core: int
 
 
-def write_broker_files(instance: Path, ports: BrokerPorts, passwords: Mapping[str, str]) -> None:
+@dataclass(frozen=True)
+class BrokerTls:
+    """Files in PEM format. `pair`: certificate and key of the broker in one. `clients`: the authority of
+    certificates that clients may show instead of a password; None: they are not asked."""
+
+    pair: Path
+    clients: Path | None = None
+
+    @property
+    def parameters(self) -> str:
+        """Of an acceptor."""
+        found = {
+            "sslEnabled": "true",
+            "enabledProtocols": "TLSv1.2,TLSv1.3",
+            "keyStoreType": "PEM",
+            "keyStorePath": quote(str(self.pair)),
+            "sslAutoReload": "true",
+        }
+        if self.clients is not None:
+            found |= {
+                "wantClientAuth": "true",
+                "saslMechanisms": "EXTERNAL,PLAIN",
+                "trustStoreType": "PEMCA",
+                "trustStorePath": quote(str(self.clients)),
+            }
+        return "".join(f";{name}={value}" for name, value in found.items())
+
+
+def write_broker_files(
+    instance: Path, ports: BrokerPorts, passwords: Mapping[str, str], tls: BrokerTls | None = None
+) -> None:
     """`passwords` by user name; a user's role has the user's name."""
     etc = instance / "etc"
     secret_files.write(
-        etc / "broker.xml", broker_xml(ports, _measured_timeout(instance), secrets.token_urlsafe(32))
+        etc / "broker.xml", broker_xml(ports, _measured_timeout(instance), secrets.token_urlsafe(32), tls)
     )
     secret_files.write(etc / "artemis-users.properties", users_file(passwords))
     secret_files.write(etc / "artemis-roles.properties", "".join(f"{user} = {user}\n" for user in passwords))
@@ -51,13 +83,16 @@ def write_broker_files(instance: Path, ports: BrokerPorts, passwords: Mapping[st
     secret_files.write(profile, _with_heap(profile.read_text("utf-8")))
 
 
-def broker_xml(ports: BrokerPorts, journal_buffer_timeout: str, cluster_password: str) -> str:
+def broker_xml(
+    ports: BrokerPorts, journal_buffer_timeout: str, cluster_password: str, tls: BrokerTls | None = None
+) -> str:
     return Template((TEMPLATES / "broker.xml").read_text("utf-8")).substitute(
         amqp_port=ports.amqp,
         stomp_port=ports.stomp,
         core_port=ports.core,
         journal_buffer_timeout=journal_buffer_timeout,
         cluster_password=cluster_password,
+        tls=tls.parameters if tls else "",
         accounts=(TEMPLATES / "accounts.xml").read_text("utf-8"),
     )
 
@@ -97,13 +132,17 @@ ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 
 
 def create_instance(
-    distribution: Path, folder: Path, ports: BrokerPorts, passwords: Mapping[str, str]
+    distribution: Path,
+    folder: Path,
+    ports: BrokerPorts,
+    passwords: Mapping[str, str],
+    tls: BrokerTls | None = None,
 ) -> None:
     """Creates the instance where there is none yet and writes our configuration; the broker must not be
     running."""
     if not _belongs_here(distribution, folder):
         _create(distribution, folder)
-    write_broker_files(folder, ports, passwords)
+    write_broker_files(folder, ports, passwords, tls)
 
 
 def run_artemis(folder: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -119,9 +158,11 @@ def run_artemis(folder: Path, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def wait_until_ready(process: subprocess.Popen[bytes], ports: BrokerPorts, log: Path) -> None:
+def wait_until_ready(
+    process: subprocess.Popen[bytes], ports: BrokerPorts, log: Path, authority: Path | None = None
+) -> None:
     deadline = time.monotonic() + START_SECONDS
-    while not artemis_answers(ports.amqp):
+    while not artemis_answers(ports.amqp, authority=authority):
         if process.poll() is not None:
             raise DeployError(f"Artemis ended with exit code {process.returncode} while starting; see {log}")
         if time.monotonic() > deadline:
@@ -129,11 +170,10 @@ def wait_until_ready(process: subprocess.Popen[bytes], ports: BrokerPorts, log: 
         time.sleep(0.2)
 
 
-def artemis_answers(amqp_port: int, timeout: float = 2.0) -> bool:
-    """Whether an AMQP broker, and not only somebody's open port, is there."""
+def artemis_answers(amqp_port: int, timeout: float = 2.0, authority: Path | None = None) -> bool:
+    """Whether an AMQP broker, and not only somebody's open port, is there. With an `authority` by TLS."""
     try:
-        with socket.create_connection((LOOPBACK, amqp_port), timeout) as connection:
-            connection.settimeout(timeout)
+        with _connected(amqp_port, timeout, authority) as connection:
             connection.sendall(AMQP_HEADER)
             answer = connection.recv(8)
             # A half-closed and emptied connection ends quietly; a reset one is a warning in the broker's log.
@@ -143,6 +183,13 @@ def artemis_answers(amqp_port: int, timeout: float = 2.0) -> bool:
             return answer.startswith(b"AMQP")
     except OSError:
         return False
+
+
+def _connected(port: int, timeout: float, authority: Path | None) -> socket.socket:
+    plain = socket.create_connection((LOOPBACK, port), timeout)
+    if authority is None:
+        return plain
+    return ssl.create_default_context(cafile=authority).wrap_socket(plain, server_hostname=LOOPBACK)
 
 
 def _belongs_here(distribution: Path, folder: Path) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from contract.encryption import KINDS
 from deploy.config import HANDED_ON, REPOSITORY
 from handbook import markdown, source
 
@@ -128,6 +129,12 @@ def _read_by(node: ast.AST) -> Iterator[Variable]:
             args=[ast.Constant(value=str(name)), *rest],
         ) if _is_name(name) and method != "parsed":
             yield _from_reader(name, method, rest)
+        case ast.Call(func=ast.Name(id="TlsFiles"), args=names):
+            for each in names:
+                if isinstance(each, ast.Constant) and isinstance(each.value, str) and _is_name(each.value):
+                    yield Variable(each.value, "", "a file in PEM format")
+        case ast.Assign(targets=[ast.Name(id="ALLOWED")], value=ast.Constant(value=str(name))):
+            yield Variable(name, "", ", ".join(KINDS))
         case ast.Call(func=ast.Attribute(value=ast.Name(id="reader"), attr="child_env")):
             yield Variable("KMA_CHILD_ENV", "")
 

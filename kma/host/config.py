@@ -3,14 +3,16 @@ it."""
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from broker import dialing
 from broker.port import Account
 from contract import redis_url
+from contract.encryption import SYSTEM, TlsFiles, clear_problem, parse_allowed, problems_of
 from exposition.listener import Address, check_token, parse_address
 from kma.children.process import EXTRA, names_in
 
@@ -42,22 +44,24 @@ class Config:
     metrics_address: Address | None = None
     metrics_token: str = field(default="", repr=False)
     trace_endpoint: str = ""
+    ma_tls: TlsFiles = SYSTEM
+
+
+BROKER_FILES = TlsFiles("KMA_BROKER_TLS_CA", "KMA_BROKER_TLS_CERT", "KMA_BROKER_TLS_KEY")
+MA_FILES = TlsFiles("KMA_MA_TLS_CA")
+ALLOWED = "KMA_ALLOW_UNENCRYPTED"
 
 
 def read_config(environment: Mapping[str, str] | None = None) -> Config:
     """Raises ConfigError with everything that is wrong at once."""
     reader = _Reader(os.environ if environment is None else environment)
     config = Config(
-        ma_url=reader.url("MA_URL", ("http", "https")).rstrip("/"),
+        ma_url=reader.url("MA_URL", ("http", "https"), clear=("http", "site")).rstrip("/"),
         server=reader.matching("KMA_SERVER", r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "a server name"),
         token=reader.secret("KMA_TOKEN"),
         agents=reader.modules("KMA_AGENTS"),
         data=Path(reader.text("KMA_DATA")),
-        account=Account(
-            reader.url("KMA_AMQP_URL", ("amqp",)),
-            reader.text("KMA_BROKER_USER"),
-            reader.secret("KMA_BROKER_PASSWORD"),
-        ),
+        account=_account(reader),
         redis_url=reader.redis_url("KMA_REDIS_URL"),
         heartbeat_seconds=reader.number("KMA_HEARTBEAT_SECONDS", "2", 0.1, 60),
         spool_bytes=int(reader.number("KMA_SPOOL_BYTES", "536870912", 1_000_000, 2**50)),
@@ -67,6 +71,7 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
         metrics_address=reader.option("KMA_METRICS_ADDRESS", parse_address, ""),
         metrics_token=reader.secret("KMA_METRICS_TOKEN", ""),
         trace_endpoint=reader.option("KMA_TRACE_ENDPOINT", _endpoint, "") or "",
+        ma_tls=reader.tls(MA_FILES),
     )
     reader.checked("KMA_METRICS_TOKEN", config.metrics_token, check_token)
     if config.metrics_address and not config.metrics_address.is_loopback and not config.metrics_token:
@@ -76,6 +81,28 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
             "The environment of this KMA is invalid:\n" + "\n".join(f"  {p}" for p in reader.problems)
         )
     return config
+
+
+def _account(reader: "_Reader") -> Account:
+    """By a certificate where one is given and no user."""
+    files = reader.tls(BROKER_FILES)
+    by_certificate = bool(files.certificate) and not reader.given("KMA_BROKER_USER")
+    addresses = reader.checked("KMA_AMQP_URL", text := reader.text("KMA_AMQP_URL"), _amqp) or ()
+    if not any(address.secure for address in addresses):
+        reader.refuse_clear("KMA_AMQP_URL", "broker", [address.host for address in addresses])
+        if by_certificate:
+            reader.problems.append("KMA_BROKER_TLS_CERT needs amqps:// in KMA_AMQP_URL")
+    return Account(
+        text,
+        "" if by_certificate else reader.text("KMA_BROKER_USER"),
+        "" if by_certificate else reader.secret("KMA_BROKER_PASSWORD"),
+        files,
+        in_clear="broker" in reader.allowed,
+    )
+
+
+def _amqp(text: str) -> tuple[dialing.Address, ...]:
+    return dialing.parse(text, "amqp")
 
 
 def _endpoint(text: str) -> str:
@@ -91,6 +118,19 @@ class _Reader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self.problems: list[str] = []
+        self.allowed = self.option(ALLOWED, parse_allowed, "") or frozenset()
+
+    def given(self, name: str) -> bool:
+        return bool(self._environment.get(name, "").strip())
+
+    def tls(self, names: TlsFiles) -> TlsFiles:
+        files = TlsFiles(*(name and self._environment.get(name, "").strip() for name in names))
+        self.problems += problems_of(files, names)
+        return files
+
+    def refuse_clear(self, name: str, kind: str, hosts: Sequence[str]) -> None:
+        if problem := clear_problem(kind, hosts, self.allowed, ALLOWED):
+            self.problems.append(f"{name}: {problem}")
 
     def text(self, name: str, default: str = "") -> str:
         value = self._environment.get(name, "").strip() or default
@@ -113,14 +153,18 @@ class _Reader:
             self._wrong(f"{name}_FILE", f"names an empty file: {path}")
         return value
 
-    def url(self, name: str, schemes: tuple[str, ...]) -> str:
-        return self._checked_url(name, self.text(name), schemes)
+    def url(self, name: str, schemes: tuple[str, ...], *, clear: tuple[str, str]) -> str:
+        """`clear`: the scheme that does not encrypt, and what has to be allowed then."""
+        value = self.text(name)
+        if self._is_url(name, value, schemes) and value.startswith(f"{clear[0]}://"):
+            self.refuse_clear(name, clear[1], (urlsplit(value).hostname or "",))
+        return value
 
     def redis_url(self, name: str) -> str:
         value = self.secret(name)
         try:
-            if value:
-                redis_url.parse(value)
+            if value and redis_url.parse(value).is_clear:
+                self.refuse_clear(name, "redis", (urlsplit(value).hostname or "",))
         except ValueError as error:
             self._wrong(name, str(error))
         return value
@@ -180,7 +224,7 @@ class _Reader:
             self._wrong(name, f"must be one of {', '.join(allowed)}, not {value!r}")
         return value
 
-    def _checked_url(self, name: str, value: str, schemes: tuple[str, ...]) -> str:
+    def _is_url(self, name: str, value: str, schemes: tuple[str, ...]) -> bool:
         try:
             parts = urlsplit(value)
             right = (
@@ -192,7 +236,7 @@ class _Reader:
             right = False
         if value and not right:
             self._wrong(name, f"is not a {' or '.join(schemes)} URL: {value!r}")
-        return value
+        return right
 
     def _wrong(self, name: str, problem: str) -> None:
         self.problems.append(f"{name} {problem}")

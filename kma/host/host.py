@@ -70,7 +70,7 @@ class Host:
         journals.mkdir(mode=0o700, exist_ok=True)
         died = recover_all(journals, self._spool, ledger)
         self._metrics = HostMetrics(config.server, ledger.totals(), died)
-        endpoint = Endpoint(config.ma_url, config.server, config.token)
+        endpoint = Endpoint(config.ma_url, config.server, config.token, config.ma_tls)
         self._answers = RemoteAnswers(lambda: MaClient(endpoint))
         self._spans = span_sender(config.trace_endpoint, config.server)
         services = ContainerServices(

@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -28,7 +29,9 @@ def check_accounts(now: datetime) -> Iterator[Finding]:
         path = Path(settings.MA_DATA) / "secrets" / name
         if path.is_file():
             yield _check_account(
-                Account(settings.MA_BROKER_STOMP.url, user, path.read_text(encoding="utf-8").strip())
+                replace(
+                    settings.MA_BROKER_STOMP, user=user, password=path.read_text(encoding="utf-8").strip()
+                )
             )
         else:
             yield good(f"{user}: not checked, its password is not on this machine")

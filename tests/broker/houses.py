@@ -207,11 +207,12 @@ class RealHouse(House):
         super().__init__()
         self.service = service
         kma, publisher, ops = service.kma, service.publisher, service.ops
-        self.kma = Account(service.amqp_url, kma.user, kma.password)
-        self.publishing = Account(service.amqp_url, publisher.user, publisher.password)
-        self.ops = Account(service.amqp_url, ops.user, ops.password)
-        self.stomp_publishing = Account(service.stomp_address, publisher.user, publisher.password)
-        self.stomp_ops = Account(service.stomp_address, ops.user, ops.password)
+        amqp, stomp, trust = service.amqp_url, service.stomp_address, service.trust
+        self.kma = Account(amqp, kma.user, kma.password, trust)
+        self.publishing = Account(amqp, publisher.user, publisher.password, trust)
+        self.ops = Account(amqp, ops.user, ops.password, trust)
+        self.stomp_publishing = Account(stomp, publisher.user, publisher.password, trust)
+        self.stomp_ops = Account(stomp, ops.user, ops.password, trust)
         self.publisher = AmqpPublisher(self.publishing)
         self.browser = AmqpBrowser(self.ops)
         self.management = StompManagement(self.stomp_ops, "MA.reply.tests")

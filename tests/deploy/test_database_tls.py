@@ -109,7 +109,7 @@ def test_a_wrong_authority_and_a_wrong_name_are_refused(database: Database) -> N
         ("sslmod=verify-full", "sslmod"),
         ("sslmode=verify", "sslmode"),
         ("sslmode=verify-full&sslrootcert=/none/such", "sslrootcert"),
-        ("sslrootcert=/etc/passwd", "sslmode"),
+        ("sslmode=prefer&sslrootcert=/etc/passwd", "sslmode"),
         ("sslmode=disable&sslmode=verify-full", "duplicate"),
         ("sslmode=require&sslcert=/etc/passwd", "sslkey"),
         ("options=-cfoo&host=elsewhere", "host, options"),

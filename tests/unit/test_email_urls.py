@@ -50,7 +50,7 @@ def test_no_password_is_in_the_text_of_one() -> None:
         ("postgresql://host/", "name of the database"),
         ("postgresql://host/ma?sslmode=verify-full&sslmode=disable", "duplicate"),
         ("postgresql://host/ma?sslmode=always", "must be one of"),
-        ("postgresql://host/ma?sslrootcert=/ca.pem", "needs sslmode"),
+        ("postgresql://localhost/ma?sslrootcert=/ca.pem", "needs sslmode"),
         ("postgresql://host/ma?sslmode=verify-full&sslcert=/c.pem", "set together"),
         ("postgresql://host/ma?user=admin", "unknown parameters: user"),
         ("mysql://host/ma", "must begin with"),

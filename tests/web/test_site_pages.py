@@ -21,6 +21,7 @@ from ma_site import env, health
 from ma_site.logs import drop_forbidden
 from ma_site.service_urls import parse_database
 from tests import environment
+from tests.tls import Authority
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 from tests.web.rows import make_person, make_roles
@@ -188,6 +189,41 @@ def test_every_problem_of_the_environment_is_told_at_once() -> None:
     for name in ("MA_REDIS_URL", "MA_DEBUG", "MA_AMQP_URL", "MA_SECRET_KEY is not set"):
         assert name in str(refused.value)
     assert "secret" not in str(refused.value).lower().replace("ma_secret_key", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("MA_AMQP_URL", "amqp://10.0.0.1:5672,amqp://127.0.0.1:5672", "broker"),
+        ("MA_STOMP_ADDRESS", "broker.example:61613", "broker"),
+        ("MA_REDIS_URL", "redis://:pw@redis.example:6379/0", "redis"),
+        ("MA_DATABASE_URL", "postgresql://ma:pw@db.example/ma?sslmode=prefer", "database"),
+    ],
+)
+def test_what_would_leave_this_machine_in_clear_needs_a_word_of_its_own(
+    name: str, value: str, kind: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured, match=f"{name}: .* not be encrypted.* list {kind} in MA_ALLOW"):
+        env.read(environment.VALUES | {name: value, "MA_ALLOW_UNENCRYPTED": "site"})
+    assert kind in env.read(environment.VALUES | {name: value, "MA_ALLOW_UNENCRYPTED": kind}).unencrypted
+
+
+@pytest.mark.process
+def test_a_certificate_takes_the_place_of_user_and_password(tmp_path: Path) -> None:
+    certificate, key = map(str, Authority.create(tmp_path / "authority").sign("ma", subject="ma-ops"))
+    given = environment.VALUES | {
+        "MA_AMQP_URL": "amqps://a.example,amqps://b.example",
+        "MA_STOMP_ADDRESS": "stomps://a.example,stomps://b.example",
+        "MA_BROKER_TLS_CERT": certificate,
+    }
+    for name in ("MA_BROKER_USER", "MA_BROKER_PASSWORD"):
+        del given[name]
+    read = env.read(given | {"MA_BROKER_TLS_KEY": key})
+    assert (read.broker_user, read.broker_password) == ("", "")
+    with pytest.raises(ImproperlyConfigured, match="MA_BROKER_TLS_KEY is not set"):
+        env.read(given)
+    with pytest.raises(ImproperlyConfigured, match="MA_BROKER_TLS_CERT needs TLS"):
+        env.read(given | {"MA_BROKER_TLS_KEY": key, "MA_STOMP_ADDRESS": "127.0.0.1:1"})
 
 
 def test_a_secret_may_come_from_a_file_but_not_from_both(tmp_path: Path) -> None:

@@ -130,7 +130,15 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        publisher = StompPublisher(Account(environment.stomp_address, environment.user, environment.password))
+        publisher = StompPublisher(
+            Account(
+                environment.stomp_address,
+                environment.user,
+                environment.password,
+                environment.tls,
+                in_clear=environment.in_clear,
+            )
+        )
         # Numbers go on from one start to the next: the seconds of our clock grow faster than orders do.
         trickle = Trickle(publisher, random.Random(options["seed"]), first=int(time.time()) - 1_700_000_000)
         published = 0

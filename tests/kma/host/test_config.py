@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from contract.encryption import TlsFiles
 from kma.host.config import ConfigError, read_config
+from tests.tls import Authority
 
 RIGHT = {
-    "MA_URL": "http://ma.example:8000/",
+    "MA_URL": "https://ma.example:8000/",
     "KMA_SERVER": "srv-1",
     "KMA_TOKEN": "kma_secret",
     "KMA_AGENTS": "shop.orders, shop.invoices",
@@ -21,7 +23,7 @@ RIGHT = {
 
 def test_a_right_environment_is_read_with_its_defaults() -> None:
     config = read_config(RIGHT)
-    assert config.ma_url == "http://ma.example:8000"
+    assert config.ma_url == "https://ma.example:8000"
     assert config.agents == ("shop.orders", "shop.invoices")
     assert (config.heartbeat_seconds, config.spool_bytes, config.log_level) == (2.0, 536870912, "INFO")
 
@@ -54,6 +56,11 @@ def test_nothing_needed_may_be_missing(name: str) -> None:
         ("KMA_AGENTS", "shop.orders,3d"),
         ("KMA_AGENTS", ","),
         ("KMA_AMQP_URL", "tcp://127.0.0.1:61616"),
+        ("KMA_AMQP_URL", "amqp://127.0.0.1:1,amqps://127.0.0.1:2"),
+        ("KMA_AMQP_URL", "amqp://kma:pass@127.0.0.1:1"),
+        ("KMA_ALLOW_UNENCRYPTED", "everything"),
+        ("KMA_BROKER_TLS_CA", "ca.pem"),
+        ("KMA_MA_TLS_CA", "/none/such"),
         ("KMA_REDIS_URL", "127.0.0.1"),
         ("KMA_HEARTBEAT_SECONDS", "0"),
         ("KMA_HEARTBEAT_SECONDS", "nan"),
@@ -72,6 +79,45 @@ def test_nothing_needed_may_be_missing(name: str) -> None:
 def test_a_wrong_value_is_named(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         read_config({**RIGHT, name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("MA_URL", "http://ma.example:8000", "site"),
+        ("KMA_AMQP_URL", "amqp://10.0.0.1:5672,amqp://127.0.0.1:5672", "broker"),
+        ("KMA_REDIS_URL", "redis://:pw@redis.example:6379/0", "redis"),
+    ],
+)
+def test_what_would_leave_this_machine_in_clear_needs_a_word_of_its_own(
+    name: str, value: str, kind: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: .* would not be encrypted.* list {kind} in KMA_ALLOW"):
+        read_config({**RIGHT, name: value, "KMA_ALLOW_UNENCRYPTED": "database"})
+    config = read_config({**RIGHT, name: value, "KMA_ALLOW_UNENCRYPTED": f"database, {kind}"})
+    assert config.account.in_clear is (kind == "broker")
+
+
+@pytest.mark.process
+def test_a_certificate_takes_the_place_of_user_and_password(tmp_path: Path) -> None:
+    certificate, key = map(str, Authority.create(tmp_path / "authority").sign("kma", subject="kma"))
+    given = {**RIGHT, "KMA_AMQP_URL": "amqps://a.example,amqps://b.example:5673"}
+    for name in ("KMA_BROKER_USER", "KMA_BROKER_PASSWORD"):
+        del given[name]
+    account = read_config({**given, "KMA_BROKER_TLS_CERT": certificate, "KMA_BROKER_TLS_KEY": key}).account
+    assert (account.user, account.tls) == ("", TlsFiles("", certificate, key))
+
+    with pytest.raises(ConfigError, match="KMA_BROKER_TLS_KEY is not set: certificate and key are a pair"):
+        read_config({**given, "KMA_BROKER_TLS_CERT": certificate})
+    with pytest.raises(ConfigError, match="KMA_BROKER_TLS_CERT needs amqps://"):
+        read_config(
+            {
+                **given,
+                "KMA_AMQP_URL": RIGHT["KMA_AMQP_URL"],
+                "KMA_BROKER_TLS_CERT": certificate,
+                "KMA_BROKER_TLS_KEY": key,
+            }
+        )
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
