@@ -300,7 +300,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_TIME_LIMIT = 300
 CELERY_TIMEZONE = "UTC"
 # All entries are intervals, so that nothing has to be remembered from one start to the next.
-CELERY_BEAT_SCHEDULER = "celery.beat.Scheduler"
+CELERY_BEAT_SCHEDULER = "ma_site.beat.LeasedScheduler"
 CELERY_BEAT_SCHEDULE = {
     "tend": {"task": "agents.tend", "schedule": schedule(5.0), "options": {"expires": 5}},
     "measure": {"task": "ma_site.measure", "schedule": schedule(5.0), "options": {"expires": 5}},
