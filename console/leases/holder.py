@@ -114,7 +114,7 @@ class Holder:
                 if self._held is not None:
                     self._held = rules.renewed(self._held, now)
             return
-        self._held = None
+        self._held = self._watched = None
         log.warning("lease lost", lease=self._name)
 
     def _somebody_waits(self) -> bool:
@@ -123,6 +123,8 @@ class Holder:
 
     def _ask(self, now: float) -> None:
         row = self._row()
+        if self._watched is None and row.holder is not None:
+            log.info("lease is held, this process waits", lease=self._name, by=row.host)
         self._watched = rules.watch(self._watched, row.holder, row.until, now)
         gone = detached.is_gone(row.process)
         if not rules.may_take(self._watched, now, over_for=row.asked_at - row.until, gone=gone):

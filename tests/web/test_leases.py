@@ -3,16 +3,22 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from threading import Barrier
 
 import pytest
 from django.db import OperationalError, connection
+from django.utils import timezone
 
 from console.jobs import detached
 from console.leases import rules
-from console.leases.holder import Holder, LeaseOver, kept
+from console.leases.holder import WAITS, Holder, LeaseOver, kept
 from console.leases.models import Lease
+from console.leases.queries import Place, place_of
 from console.leases.rules import LEASE
+from console.processes import record_heartbeat
+from ma_site.checks.work import check_processes
+from ma_site.pages import health
 
 pytestmark = pytest.mark.both_databases
 LENGTH = LEASE.total_seconds()
@@ -133,6 +139,24 @@ def test_the_row_says_who_holds_it_since_when_and_who_waits(clock: Clock) -> Non
     assert row.process == detached.identity()
     assert row.taken_at is not None and row.until - row.taken_at == LEASE
     assert row.standby_at is not None
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("elsewhere")
+def test_doctor_and_the_health_page_name_both_hosts(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = timezone.now()
+    for name in ("beat", "feed"):
+        record_heartbeat(name, now)
+        for host in ("host-a", "host-b"):
+            monkeypatch.setattr(detached, "host", lambda host=host: host)
+            Holder(name, clock).tend()
+    says = [finding.detail for finding in check_processes(now)]
+    assert [each.partition("ago, ")[2] for each in says] == ["on host-a; standby host-b"] * 2
+    parts = [health._process(name, now).says for name in ("beat", "feed")]
+    assert parts == ["heartbeat OK, on host-a; standby on host-b"] * 2
+    later = now + WAITS + timedelta(seconds=1)
+    assert place_of("feed", later) == Place("host-a", "")
+    assert place_of("feed", now + 2 * LEASE) is None
 
 
 @pytest.mark.django_db(transaction=True)
