@@ -38,6 +38,9 @@ class Process:
     def poll(self) -> int | None:
         return self._process.poll()
 
+    def wait(self, seconds: float) -> int:
+        return self._process.wait(seconds)
+
     def send(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 
