@@ -69,8 +69,15 @@ class Hosts:
         self._started: list[Process] = []
 
     def python(self, host: str, *arguments: str, environ: Mapping[str, str]) -> Process:
+        return self._start(host, [sys.executable, *arguments], environ)
+
+    def shell(self, host: str, line: str, environ: Mapping[str, str]) -> Process:
+        """One line of the Procfile."""
+        return self._start(host, ["sh", "-c", f"exec {line}"], environ)
+
+    def _start(self, host: str, command: list[str], environ: Mapping[str, str]) -> Process:
         log = self._folder / f"{len(self._started)}-{host}.log"
-        process = Process(host, [sys.executable, *arguments], environ, log)
+        process = Process(host, command, environ, log)
         self._started.append(process)
         return process
 
