@@ -9,8 +9,7 @@ from rest_framework import generics, mixins, serializers, status
 from rest_framework.viewsets import GenericViewSet
 
 from console.operations.rest import Answer, OperationsMixin
-from console.rest.filters import NoFilters
-from console.rest.lists import KeysetPages
+from console.rest.lists import KeysetPages, NoFilters
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from insights.models import InsightTable, PipelineRun
 from insights.runs.folder import TABLES

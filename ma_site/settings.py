@@ -239,7 +239,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "console.rest.lists.Pages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "console.rest.errors.answer",
-    "DEFAULT_FILTER_BACKENDS": ["console.rest.filters.StrictFilters"],
+    "DEFAULT_FILTER_BACKENDS": ["console.rest.lists.StrictFilters"],
     "PAGE_SIZE": 100,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",

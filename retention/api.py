@@ -13,8 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.models import Activation, LaunchSetting
-from console.rest.filters import NoFilters
-from console.rest.lists import KeysetPages
+from console.rest.lists import KeysetPages, NoFilters
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from retention.models import RetentionFigure, RetentionRun
 from retention.pages import VIEW

@@ -13,8 +13,7 @@ from rest_framework.views import APIView
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
 from agents.schedules.tick import delete_schedule, save_schedule, upcoming
-from console.rest.filters import refuse_unknown
-from console.rest.lists import KeysetPages
+from console.rest.lists import KeysetPages, refuse_unknown
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 
 CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")

@@ -13,7 +13,7 @@ from alerts.kinds import AlertKind, rules_from
 from alerts.models import AlertRule, Severity
 from alerts.rules import Thresholds
 from alerts.sources import every_kind
-from console.rest.filters import refuse_unknown
+from console.rest.lists import refuse_unknown
 
 MOST_POOLS = 500
 

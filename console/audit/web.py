@@ -33,8 +33,7 @@ from console.audit.text import (
 )
 from console.filters import IdFilter, ListFilter, OneOfFilter, SpanFilter, TextFilter
 from console.lists.keyset import BIGGEST_KEY, counted, list_page, numbered_page
-from console.rest.filters import refuse_unknown
-from console.rest.lists import ByKey
+from console.rest.lists import ByKey, refuse_unknown
 from console.ui.page import StateLabel, link_to, needs
 
 

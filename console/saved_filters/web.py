@@ -20,7 +20,7 @@ from console.models import SavedFilter
 from console.operations.operation import Operation, perform
 from console.operations.rest import as_problems, performing
 from console.operations.web import FormPage
-from console.rest.filters import NoFilters
+from console.rest.lists import NoFilters
 from console.rest.serializers import BodySerializer
 from console.saved_filters.operations import (
     LONGEST_NAME,

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from console.audit.refusals import Audited
 from console.operations.operation import perform
 from console.operations.rest import as_problems, performing
-from console.rest.filters import NoFilters
+from console.rest.lists import NoFilters
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.models import LetterQueue
 from dlq.queues.operations import FOREIGN_QUEUES, LONGEST_NAME, LONGEST_NOTE, FollowQueue, UnfollowQueue
