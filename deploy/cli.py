@@ -84,7 +84,8 @@ def _config(command: str) -> Config:
 def _command(arguments: Sequence[str]) -> int:
     chosen = parser().parse_args(arguments)
     if chosen.command == "up":
-        config = last_start.config_for_start(os.environ, chosen.choice)
+        environ = os.environ | ({"MA_TLS": "1"} if chosen.tls else {})
+        config = last_start.config_for_start(environ, chosen.choice)
         return up.up(config, detach=chosen.detach, demo=chosen.demo, adopt_broker=chosen.adopt_broker)
     commands: dict[str, Command] = {
         "down": up.down,
@@ -110,6 +111,9 @@ def parser() -> argparse.ArgumentParser:
     starting.add_argument("--detach", action="store_true", help="return once everything is ready")
     starting.add_argument(
         "--no-demo", dest="demo", action="store_false", help="start without demo settings and orders"
+    )
+    starting.add_argument(
+        "--tls", action="store_true", help="encrypt every connection, by an authority of this installation"
     )
     _add_choice(starting)
     starting.add_argument(

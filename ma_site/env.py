@@ -91,6 +91,7 @@ class Environment:
 
 
 BROKER_FILES = TlsFiles("MA_BROKER_TLS_CA", "MA_BROKER_TLS_CERT", "MA_BROKER_TLS_KEY")
+SITE_FILES = TlsFiles("", "MA_TLS_CERT", "MA_TLS_KEY")
 ALLOWED = "MA_ALLOW_UNENCRYPTED"
 
 
@@ -103,6 +104,11 @@ class _Reader:
         self.allowed = self.option(ALLOWED, parse_allowed, "")
         self.broker_tls = TlsFiles(*(self.text(name, "") for name in BROKER_FILES))
         self.problems += problems_of(self.broker_tls, BROKER_FILES)
+        # Of gunicorn, which starts before this is read.
+        self.serves_tls = bool(self.text(SITE_FILES.certificate, ""))
+        self.problems += problems_of(
+            TlsFiles("", self.text(SITE_FILES.certificate, ""), self.text(SITE_FILES.key, "")), SITE_FILES
+        )
         # Who asks is said by the certificate where no user is named.
         self.by_certificate = bool(self.broker_tls.certificate) and not self.text("MA_BROKER_USER", "")
 
@@ -216,6 +222,8 @@ def read(environ: Mapping[str, str]) -> Environment:
 
 def _refuse_clear(reader: _Reader, read: Environment) -> None:
     """What would leave this machine in clear without having been allowed."""
+    if reader.serves_tls and read.base_url.startswith("http://"):
+        reader.problems.append("MA_BASE_URL: must begin with https://, because MA_TLS_CERT is set")
     broker = [
         (name, address)
         for name, text, protocol in (

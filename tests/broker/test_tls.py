@@ -142,7 +142,7 @@ def test_a_password_goes_to_no_other_machine_in_clear(ways: tuple[Connect, Accou
     connect, account = ways
     away = account.url.replace("s://", "://").replace("127.0.0.1", "192.0.2.1")
     with pytest.raises(AccessRefused, match="another machine"):
-        connect(dataclasses.replace(account, url=away))
+        connect(dataclasses.replace(account, url=away, in_clear=False))
 
 
 def test_of_a_list_the_live_one_is_found_and_asked_first_from_then_on(
