@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from alerts.kinds import AlertKind
 from alerts.sources import (
+    certificates,
     components,
     dead_letters,
     error_groups,
@@ -27,6 +28,7 @@ SOURCES = (
     pipeline.KINDS,
     dead_letters.KINDS,
     components.KINDS,
+    certificates.KINDS,
 )
 KINDS = {kind.name: kind for kinds in SOURCES for kind in kinds}
 
