@@ -145,7 +145,7 @@ def read(environ: Mapping[str, str]) -> Config:
         redis_port=ports["MA_REDIS_PORT"],
         servers=_servers(environ.get("MA_SERVERS") or "srv-1,srv-2"),
         handed_on={name: environ[name] for name in HANDED_ON if environ.get(name)},
-        tls=_switch(environ, "MA_TLS"),
+        tls=_switch("MA_TLS", environ.get("MA_TLS") or "0"),
     )
 
 
@@ -156,8 +156,7 @@ def _port(environ: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
-def _switch(environ: Mapping[str, str], name: str) -> bool:
-    text = environ.get(name) or "0"
+def _switch(name: str, text: str) -> bool:
     if text not in ("0", "1"):
         raise DeployError(f"{name}={text!r}: use 1 or 0")
     return text == "1"

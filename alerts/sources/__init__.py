@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from alerts.kinds import AlertKind
 from alerts.sources import (
-    certificates,
     components,
     dead_letters,
     error_groups,
@@ -28,7 +27,6 @@ SOURCES = (
     pipeline.KINDS,
     dead_letters.KINDS,
     components.KINDS,
-    certificates.KINDS,
 )
 KINDS = {kind.name: kind for kinds in SOURCES for kind in kinds}
 

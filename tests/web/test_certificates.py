@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents.models import ComponentCondition, ComponentState
 from agents.site import certificates
-from alerts.sources.certificates import EXPIRES
+from alerts.sources.components import CERTIFICATES
 from broker.port import Account
 from contract.encryption import TlsFiles, ends_of_file
 from ma_site.checks.services import check_certificates
@@ -45,17 +45,17 @@ def test_what_ends_soon_is_kept_and_told_and_what_cannot_be_asked_stays(broker: 
     row = ComponentState.objects.get(name=certificates.NAME)
     assert row.state == ComponentCondition.DOWN and list(certificates.ends()) == [what]
 
-    (seen,) = EXPIRES.observe(now, frozenset())
+    (seen,) = CERTIFICATES.observe(now, frozenset())
     assert seen.value is not None and 29.0 <= seen.value <= 29.1
-    assert f"The certificate {what} expires on" in EXPIRES.says(seen.facts, seen.value)
+    assert f"The certificate {what} expires on" in CERTIFICATES.says(seen.facts, seen.value)
     (finding,) = check_certificates(now)
     assert not finding.ok and f"{what}: the certificate expires on" in finding.detail
 
     broker.stop()
     certificates.look(now + timedelta(hours=1))
     assert list(certificates.ends()) == [what]
-    (over,) = EXPIRES.observe(now + timedelta(days=3), frozenset())
-    assert f"The certificate {what} expired on" in EXPIRES.says(over.facts, over.value or 0.0)
+    (over,) = CERTIFICATES.observe(now + timedelta(days=3), frozenset())
+    assert f"The certificate {what} expired on" in CERTIFICATES.says(over.facts, over.value or 0.0)
 
 
 def test_it_is_looked_at_every_ten_minutes(broker: Echo) -> None:
