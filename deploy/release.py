@@ -83,7 +83,10 @@ def _installed(config: Config) -> Path:
     layout = Layout(config.data)
     layout.make_folders()
     log = layout.log("release")
-    lines = (*python_packages.for_start(), *python_packages.requirements("requirements-release.txt"))
+    lines = (
+        *python_packages.requirements("requirements.txt"),
+        *python_packages.requirements("requirements-release.txt"),
+    )
     if not python_packages.installed(lines, "release"):
         python_packages.install(lines, "release", log)
     return log
@@ -180,7 +183,23 @@ def _resolved(requirements: str, log: Path) -> list[Resolved]:
         command += ["-c", CONSTRAINTS, "-r", REPOSITORY / requirements]
         run_logged(command, what="pip's report", log=log)
         found = json.loads(report.read_text("utf-8"))["install"]
+    expressions = json.loads(_printed_by_python(EXPRESSIONS))
+    for each in found:
+        if expression := expressions.get(each["metadata"]["name"]):
+            each["metadata"]["license_expression"] = expression
     return sorted(found, key=lambda each: str(each["metadata"]["name"]).lower())
+
+
+# An older pip leaves this field out of its report; what is installed has it.
+EXPRESSIONS = """
+import importlib.metadata, json
+print(json.dumps({each.metadata["Name"]: each.metadata["License-Expression"]
+                  for each in importlib.metadata.distributions() if each.metadata["License-Expression"]}))
+"""
+
+
+def _printed_by_python(program: str) -> str:
+    return subprocess.run([PYTHON, "-c", program], check=True, capture_output=True, text=True).stdout
 
 
 def _hash(each: Resolved) -> str:
