@@ -22,6 +22,7 @@ from tests import environment
 from tests.web.real_site import until
 
 pytestmark = pytest.mark.process
+LOCKED = re.compile(r"^(\S+)==(\S+) --hash=sha256:([0-9a-f]{64})$", re.MULTILINE)
 
 
 def built(folder: Path, umask: int, **environ: str) -> Path:
@@ -67,9 +68,7 @@ def test_the_wheels_hold_what_is_run_and_nothing_else(dist: Path) -> None:
 
 def test_lock_bill_and_licences_name_every_package_with_its_hash(dist: Path) -> None:
     for name in ("ma-kma", "ma-server"):
-        locked = re.findall(
-            r"^(\S+)==(\S+) --hash=sha256:([0-9a-f]{64})$", (dist / f"{name}.lock.txt").read_text(), re.M
-        )
+        locked = LOCKED.findall((dist / f"{name}.lock.txt").read_text())
         bill = json.loads((dist / f"{name}.cdx.json").read_text())
         assert bill["bomFormat"] == "CycloneDX" and bill["metadata"]["component"]["name"] == name
         parts = {(each["name"], each["version"], each["hashes"][0]["content"]) for each in bill["components"]}
@@ -105,17 +104,14 @@ def bare(**environ: str) -> dict[str, str]:
 def test_a_kma_is_installed_into_an_empty_environment_without_an_index(dist: Path, tmp_path: Path) -> None:
     house = tmp_path / "house"
     shutil.copytree(dist, house)
-    wheels = [PYTHON, "-m", "pip", "wheel", "-q", "-w", house]
-    subprocess.run(
-        [*wheels, "-c", REPOSITORY / "constraints.txt", "-r", REPOSITORY / "requirements-kma.txt"], check=True
-    )
+    files = ("-c", REPOSITORY / "constraints.txt", "-r", REPOSITORY / "requirements-kma.txt")
+    wheels = [PYTHON, "-m", "pip", "wheel", "-q", "-w", house, *files]
+    subprocess.run(list(map(str, wheels)), check=True)
     programs = venv(tmp_path / "venv")
     pip = [programs / "pip", "install", "-q", "--no-index", "--find-links", house, "ma-kma"]
-    subprocess.run(pip, check=True, cwd=tmp_path, env=bare())
-    said = subprocess.run(
-        [programs / "kma", "--version"], cwd=tmp_path, env=bare(), capture_output=True, text=True
-    )
-    assert said.stdout.strip() == release.version()
+    subprocess.run(list(map(str, pip)), check=True, cwd=tmp_path, env=bare())
+    said = subprocess.check_output([programs / "kma", "--version"], cwd=tmp_path, env=bare(), text=True)
+    assert said.strip() == release.version()
 
     three = bare(
         MA_URL="http://127.0.0.1:1", KMA_TOKEN="none", KMA_AMQP_URL="amqp://kma:none@127.0.0.1:1",
@@ -141,7 +137,10 @@ def server(dist: Path, tmp_path: Path) -> Iterator[Path]:
     (known,) = (REPOSITORY / ".venv" / "lib").glob("python*/site-packages")
     (site / "known.pth").write_text(f"{known}\n")
     pip = [programs / "pip", "install", "-q", "--no-index", "--no-deps", *dist.glob("*.whl")]
-    subprocess.run(pip, check=True)
+    subprocess.run(list(map(str, pip)), check=True)
+    text = (REPOSITORY / ".venv" / "bin" / "gunicorn").read_text()
+    (programs / "gunicorn").write_text(f"#!{programs / 'python'}\n{text.partition(chr(10))[2]}")
+    (programs / "gunicorn").chmod(0o755)
     yield programs
 
 
