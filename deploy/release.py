@@ -52,13 +52,14 @@ def release(config: Config, arguments: Sequence[str]) -> int:
         for name, parts in PACKAGES.items():
             wheel = _build(name, parts, source, Path(folder) / name, dist, moment, log)
             say_if_heard(f"{hashlib.sha256(wheel.read_bytes()).hexdigest()}  {wheel.name}")
+    _dependencies(dist, log)
     for name, file in (("ma-kma", "requirements-kma.txt"), ("ma-server", "requirements.txt")):
         found = _resolved(file, log)
         (dist / f"{name}.lock.txt").write_text(lock(found), "utf-8")
         bill = bill_of_materials(name, version(), found, moment)
         (dist / f"{name}.cdx.json").write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n", "utf-8")
         (dist / f"{name}.licences.txt").write_text(licences(found), "utf-8")
-    say_if_heard(f"{dist}: wheels, locks, bills of materials, licences")
+    say_if_heard(f"{dist}: wheels of both and of what they need, locks, bills of materials, licences")
     return 0
 
 
@@ -136,6 +137,20 @@ def _build(
     )
     (built,) = dist.glob(f"{name.replace('-', '_')}-*.whl")
     return built
+
+
+def _dependencies(dist: Path, log: Path) -> None:
+    """Wheels of what both need, so that a host needs neither an index nor a compiler: python-qpid-proton is
+    published as source only. Spark comes by itself."""
+    lines = [
+        line for line in python_packages.requirements("requirements.txt") if not line.startswith(PIPELINE)
+    ]
+    command: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+    run_logged([*command, "-w", dist, "-c", CONSTRAINTS, *lines], what="pip wheel", log=log)
+    if _printed_by_python("from proton import SSL; print(SSL.present())").strip() != "True":
+        raise DeployError(
+            "this python-qpid-proton was built without OpenSSL: install libssl-dev, build it again"
+        )
 
 
 def filled_in(name: str, text: str) -> str:
