@@ -116,5 +116,5 @@ def poll_after_commit(servers: Iterable[str]) -> None:
 def poll(servers: Iterable[str]) -> None:
     """Best effort: Redis may be away, then the first failure ends it."""
     for server in servers:
-        if not task_queue.send("kma.poll", queue=f"kma.{server}"):
+        if not task_queue.send("kma.poll", queue=f"kma.{server}", keep=1):
             return

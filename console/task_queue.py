@@ -27,15 +27,17 @@ def send(
     queue: str | None = None,
     expires: float = EXPIRES_SECONDS,
     at: datetime | None = None,
+    keep: int | None = None,
 ) -> bool:
     """Returns whether Redis took the task, which a worker begins `at` an instant. Waits about a second at
-    most, never raises; while Redis hangs, one in PAUSE_SECONDS waits."""
+    most, never raises; while Redis hangs, one in PAUSE_SECONDS waits. `keep`: older tasks of a queue that
+    nobody may ever read are dropped."""
     global _away_until
     started = time.monotonic()
     if started < _away_until:
         return False
     try:
-        _send(task, arguments, queue, expires, at)
+        _send(task, arguments, queue, expires, at, keep)
     except (KombuError, OSError) as error:
         log.info("task not sent", task=task, queue=queue, reason=str(error))
         if time.monotonic() - started > SLOW_SECONDS:
@@ -45,7 +47,12 @@ def send(
 
 
 def _send(
-    task: str, arguments: tuple[object, ...], queue: str | None, expires: float, at: datetime | None
+    task: str,
+    arguments: tuple[object, ...],
+    queue: str | None,
+    expires: float,
+    at: datetime | None,
+    keep: int | None,
 ) -> None:
     """Sends by connections of its own: those of Celery wait as long as a worker may."""
     connection = current_app.connection_for_write(transport_options=TIMEOUTS)
@@ -60,3 +67,6 @@ def _send(
             ignore_result=True,
             producer=producer,
         )
+        if keep is not None:
+            # Redis, unlike a worker, does not look at `expires`. The newest one is the first of the list.
+            producer.channel.client.ltrim(queue, 0, keep - 1)

@@ -3,6 +3,7 @@ connection in clear is allowed."""
 
 import ssl
 from collections.abc import Collection
+from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
@@ -93,6 +94,56 @@ def clear_problem(kind: str, hosts: Collection[str], allowed: frozenset[str], va
         f"the connection to {', '.join(remote)} would not be encrypted: use TLS (docs/how-to/tls.md), or "
         f"list {kind} in {variable} where others cannot read what goes over this network"
     )
+
+
+# -- when a certificate ends ---------------------------------------------------------------------------------
+
+
+UTC_TIME, GENERALIZED_TIME = 0x17, 0x18
+
+
+def ends_of_file(path: str) -> datetime:
+    """Of the first certificate in a PEM file. Raises OSError, ValueError."""
+    text = Path(path).read_text("ascii", errors="replace")
+    begin = text.find("-----BEGIN CERTIFICATE-----")
+    end = text.find("-----END CERTIFICATE-----", begin)
+    if begin < 0 or end < 0:
+        raise ValueError(f"{path} holds no certificate")
+    return ends_of(ssl.PEM_cert_to_DER_cert(text[begin:end] + "-----END CERTIFICATE-----\n"))
+
+
+def ends_of(certificate: bytes) -> datetime:
+    """`notAfter` of a certificate in DER (RFC 5280, section 4.1). Raises ValueError."""
+    try:
+        fields = _children(_children(_children(certificate)[0][1])[0][1])
+        if fields[0][0] == 0xA0:  # the version
+            del fields[0]
+        _serial, _algorithm, _issuer, validity = fields[:4]
+        _begin, (kind, text) = _children(validity[1])
+        return _time(kind, text.decode("ascii"))
+    except (IndexError, UnicodeDecodeError) as error:
+        raise ValueError("not a certificate") from error
+
+
+def _time(kind: int, text: str) -> datetime:
+    if kind == UTC_TIME:
+        text = f"{'19' if text[:2] >= '50' else '20'}{text}"
+    elif kind != GENERALIZED_TIME:
+        raise ValueError("not a certificate: no time where its end should be")
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+
+
+def _children(data: bytes) -> list[tuple[int, bytes]]:
+    """Kind and content of each element of a sequence."""
+    found, at = [], 0
+    while at < len(data):
+        kind, length, at = data[at], data[at + 1], at + 2
+        if length & 0x80:
+            size = length & 0x7F
+            length, at = int.from_bytes(data[at : at + size]), at + size
+        found.append((kind, data[at : at + length]))
+        at += length
+    return found
 
 
 # Verification errors of OpenSSL (x509_vfy.h).

@@ -94,6 +94,7 @@ class Config:
     redis_port: int
     servers: tuple[str, ...]
     handed_on: Mapping[str, str]
+    tls: bool = False
 
     @property
     def local_host(self) -> str:
@@ -102,7 +103,15 @@ class Config:
 
     @property
     def local_url(self) -> str:
-        return f"http://{self.local_host}:{self.port}"
+        return f"{'https' if self.tls else 'http'}://{self.local_host}:{self.port}"
+
+    @property
+    def amqp_url(self) -> str:
+        return f"{'amqps' if self.tls else 'amqp'}://{LOOPBACK}:{self.amqp_port}"
+
+    @property
+    def stomp_address(self) -> str:
+        return f"{'stomps://' if self.tls else ''}{LOOPBACK}:{self.stomp_port}"
 
     @property
     def address(self) -> str:
@@ -136,6 +145,7 @@ def read(environ: Mapping[str, str]) -> Config:
         redis_port=ports["MA_REDIS_PORT"],
         servers=_servers(environ.get("MA_SERVERS") or "srv-1,srv-2"),
         handed_on={name: environ[name] for name in HANDED_ON if environ.get(name)},
+        tls=_switch("MA_TLS", environ.get("MA_TLS") or "0"),
     )
 
 
@@ -144,6 +154,12 @@ def _port(environ: Mapping[str, str], name: str, default: int) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
         raise DeployError(f"{name}={text!r} is not a port: use a number from 1 to 65535")
     return int(text)
+
+
+def _switch(name: str, text: str) -> bool:
+    if text not in ("0", "1"):
+        raise DeployError(f"{name}={text!r}: use 1 or 0")
+    return text == "1"
 
 
 def _refuse_shared_ports(ports: Mapping[str, int]) -> None:

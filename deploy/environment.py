@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from deploy import pipeline_default
-from deploy.config import DEMO_AGENTS, LOOPBACK, NO_AGENTS, REPOSITORY, Config
+from deploy import certificates, pipeline_default
+from deploy.config import DEMO_AGENTS, NO_AGENTS, REPOSITORY, Config
 from deploy.console import DeployError
 from deploy.installing import artemis_download
 from deploy.layout import Layout
@@ -68,6 +68,15 @@ SECRET_NAMES = (
 UNSET = (
     *(f"{name}{suffix}" for name in (*SECRET_NAMES, *FROM_SHELL) for suffix in ("", "_FILE")),
     "DJANGO_SUPERUSER_PASSWORD",
+    "MA_BROKER_TLS_CA",
+    "MA_BROKER_TLS_CERT",
+    "MA_BROKER_TLS_KEY",
+    "MA_TLS_CERT",
+    "MA_TLS_KEY",
+    "KMA_BROKER_TLS_CA",
+    "KMA_BROKER_TLS_CERT",
+    "KMA_BROKER_TLS_KEY",
+    "KMA_MA_TLS_CA",
 )
 
 
@@ -114,13 +123,19 @@ def _site(config: Config, layout: Layout) -> dict[str, str]:
         "MA_SECRET_KEY_FILE": str(layout.secrets / "django_key"),
         "MA_METRICS_TOKEN_FILE": str(layout.secrets / "metrics_token"),
         "MA_REDIS_URL_FILE": str(layout.secrets / "redis_url"),
-        "MA_AMQP_URL": f"amqp://{LOOPBACK}:{config.amqp_port}",
-        "MA_STOMP_ADDRESS": f"{LOOPBACK}:{config.stomp_port}",
+        "MA_AMQP_URL": config.amqp_url,
+        "MA_STOMP_ADDRESS": config.stomp_address,
         "MA_BROKER_USER": "ma-ops",
         "MA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["ma-ops"]),
         "MA_PIPELINE_DRIVERS": ",".join(map(str, artemis_download.jars())),
         "DJANGO_SETTINGS_MODULE": "ma_site.settings",
         **pipeline_default.settings(config, layout),
+        **_tls(
+            config,
+            MA_BROKER_TLS_CA=certificates.files_of(layout).authority,
+            MA_TLS_CERT=certificates.files_of(layout).certificate,
+            MA_TLS_KEY=certificates.files_of(layout).key,
+        ),
         **_python(),
         **_handed_on(config, "MA_"),
     }
@@ -143,10 +158,15 @@ def kma(server: str, config: Config, layout: Layout, *, demo: bool = False) -> d
         "KMA_TOKEN_FILE": str(token_file(layout, server)),
         "KMA_DATA": str(layout.kma(server)),
         "KMA_AGENTS": DEMO_AGENTS if demo else NO_AGENTS,
-        "KMA_AMQP_URL": f"amqp://{LOOPBACK}:{config.amqp_port}",
+        "KMA_AMQP_URL": config.amqp_url,
         "KMA_BROKER_USER": "kma",
         "KMA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["kma"]),
         "KMA_REDIS_URL_FILE": str(layout.secrets / "redis_url"),
+        **_tls(
+            config,
+            KMA_BROKER_TLS_CA=certificates.files_of(layout).authority,
+            KMA_MA_TLS_CA=certificates.files_of(layout).authority,
+        ),
         **_python(),
         **{name: value for name, value in _handed_on(config, "KMA_").items() if name != METRICS},
         **_metrics_of(server, config, layout),
@@ -166,6 +186,10 @@ def _metrics_of(server: str, config: Config, layout: Layout) -> dict[str, str]:
         METRICS: f"{host}:{int(port) + config.servers.index(server)}",
         "KMA_METRICS_TOKEN_FILE": str(layout.secrets / "metrics_token"),
     }
+
+
+def _tls(config: Config, **files: Path) -> dict[str, str]:
+    return {name: str(path) for name, path in files.items()} if config.tls else {}
 
 
 def _python() -> dict[str, str]:

@@ -29,11 +29,12 @@ IDENTITY = (
     "MA_STOMP_PORT",
     "MA_CORE_PORT",
     "MA_REDIS_PORT",
+    "MA_TLS",
 )
 # Ends the name under which the file of a value is remembered.
 KEPT = "_KEPT_IN"
-# An archive that is named for the first time is no other one.
-MAY_BEGIN = ("MA_ARCHIVE_URL",)
+# An archive that is named for the first time is no other one. Encrypting is begun, but not ended, unasked.
+MAY_BEGIN = ("MA_ARCHIVE_URL", "MA_TLS")
 
 
 class Choice(Enum):
@@ -110,6 +111,7 @@ def _values(config: Config) -> dict[str, str]:
         "MA_CORE_PORT": str(config.core_port),
         "MA_REDIS_PORT": str(config.redis_port),
         "MA_SERVERS": ",".join(config.servers),
+        **({"MA_TLS": "1"} if config.tls else {}),
         **config.handed_on,
     }
 

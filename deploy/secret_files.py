@@ -4,7 +4,7 @@ import hashlib
 import os
 import secrets
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from deploy.config import LOOPBACK, Config
 from deploy.console import DeployError
@@ -96,18 +96,20 @@ def forget_other_values(config: Config, layout: Layout) -> None:
                 path.unlink(missing_ok=True)
 
 
-def ensure_all(config: Config, layout: Layout) -> None:
+def ensure_all(config: Config, layout: Layout, authority: Path | None = None) -> None:
+    """`authority`: of the certificate of Redis, where it speaks TLS."""
     ensure_secret(layout.secrets / "django_key")
     ensure_secret(layout.secrets / "metrics_token")
     for name in BROKER_ACCOUNTS.values():
         ensure_secret(layout.secrets / name)
-    ensure_redis_url(layout.secrets / "redis_url", config.redis_port)
+    ensure_redis_url(layout.secrets / "redis_url", config.redis_port, authority)
 
 
-def ensure_redis_url(path: Path, port: int) -> str:
-    """Keeps the password when the port has changed since the last start."""
+def ensure_redis_url(path: Path, port: int, authority: Path | None = None) -> str:
+    """Keeps the password when the rest has changed since the last start."""
     password = urlsplit(read_secret(path)).password if path.exists() else None
-    url = f"redis://:{password or secrets.token_urlsafe(32)}@{LOOPBACK}:{port}/0"
+    scheme, query = ("rediss", f"?ssl_ca_certs={quote(str(authority))}") if authority else ("redis", "")
+    url = f"{scheme}://:{password or secrets.token_urlsafe(32)}@{LOOPBACK}:{port}/0{query}"
     if not path.exists() or read_secret(path) != url:
         write(path, url)
     path.chmod(0o600)

@@ -14,6 +14,9 @@ from kma.host.config import Config, ConfigError, read_config
 from kma.host.host import FolderTaken, Host
 from kma.logs import configure
 
+ALONE = "memory://"
+TIMEOUTS = {"socket_connect_timeout": 5, "socket_keepalive": True}
+
 
 def queue_of(server: str) -> str:
     """The Celery queue that a server listens to."""
@@ -21,7 +24,8 @@ def queue_of(server: str) -> str:
 
 
 def make_app(config: Config) -> Celery:
-    address = redis_url.parse(config.redis_url)
+    # Without Redis the queue is in memory, where nobody puts anything: the KMA asks by itself.
+    address = redis_url.parse(config.redis_url) if config.redis_url else redis_url.RedisAddress(ALONE, {})
     app = Celery("kma", broker=address.url)
     app.conf.update(
         # Without it kombu would take any certificate of a rediss:// server.
@@ -33,7 +37,7 @@ def make_app(config: Config) -> Celery:
         task_ignore_result=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        broker_transport_options={"socket_connect_timeout": 5, "socket_keepalive": True},
+        broker_transport_options=TIMEOUTS if config.redis_url else {},
         worker_hijack_root_logger=False,
         timezone="UTC",
     )

@@ -47,6 +47,7 @@ class Environment:
     broker_password: str = field(repr=False)
     broker_tls: TlsFiles
     unencrypted: frozenset[str]
+    tls_certificate: str
     allowed_hosts: tuple[str, ...]
     base_url: str
     data: Path
@@ -91,6 +92,7 @@ class Environment:
 
 
 BROKER_FILES = TlsFiles("MA_BROKER_TLS_CA", "MA_BROKER_TLS_CERT", "MA_BROKER_TLS_KEY")
+SITE_FILES = TlsFiles("", "MA_TLS_CERT", "MA_TLS_KEY")
 ALLOWED = "MA_ALLOW_UNENCRYPTED"
 
 
@@ -103,6 +105,11 @@ class _Reader:
         self.allowed = self.option(ALLOWED, parse_allowed, "")
         self.broker_tls = TlsFiles(*(self.text(name, "") for name in BROKER_FILES))
         self.problems += problems_of(self.broker_tls, BROKER_FILES)
+        # Of gunicorn, which starts before this is read.
+        self.tls_certificate = self.text(SITE_FILES.certificate, "")
+        self.problems += problems_of(
+            TlsFiles("", self.tls_certificate, self.text(SITE_FILES.key, "")), SITE_FILES
+        )
         # Who asks is said by the certificate where no user is named.
         self.by_certificate = bool(self.broker_tls.certificate) and not self.text("MA_BROKER_USER", "")
 
@@ -163,6 +170,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         broker_password="" if reader.by_certificate else reader.secret("MA_BROKER_PASSWORD"),
         broker_tls=reader.broker_tls,
         unencrypted=reader.allowed,
+        tls_certificate=reader.tls_certificate,
         allowed_hosts=_listed(reader.text("MA_ALLOWED_HOSTS")),
         base_url=reader.parsed("MA_BASE_URL", reader.text("MA_BASE_URL"), _http_url, ""),
         data=Path(reader.text("MA_DATA")).absolute(),
@@ -216,6 +224,8 @@ def read(environ: Mapping[str, str]) -> Environment:
 
 def _refuse_clear(reader: _Reader, read: Environment) -> None:
     """What would leave this machine in clear without having been allowed."""
+    if reader.tls_certificate and read.base_url.startswith("http://"):
+        reader.problems.append("MA_BASE_URL: must begin with https://, because MA_TLS_CERT is set")
     broker = [
         (name, address)
         for name, text, protocol in (

@@ -58,6 +58,7 @@ MA_KEEP_PIPELINE_RUNS_DAYS = ENVIRONMENT.keep_pipeline_runs_days
 MA_ARCHIVE_BODIES = ENVIRONMENT.archive_bodies
 MA_PIPELINE_DRIVERS = ENVIRONMENT.pipeline_drivers
 MA_REDIS_URL = ENVIRONMENT.redis_url
+MA_TLS_CERT = ENVIRONMENT.tls_certificate
 MA_METRICS_TOKEN = ENVIRONMENT.monitoring.token
 MA_METRICS_ADDRESS = ENVIRONMENT.monitoring.address
 MA_TRACE_URL = ENVIRONMENT.monitoring.trace_url

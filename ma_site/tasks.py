@@ -21,6 +21,7 @@ from agents.provisioning.provision import provision_setting
 from agents.provisioning.subscriptions import watch_subscriptions
 from agents.reconciler import tend
 from agents.schedules.tick import tick
+from agents.site import certificates
 from agents.site.broker_owner import ForeignBroker, note_owner, require_own_broker
 from agents.site.components import measure
 from alerts import deadman
@@ -158,6 +159,7 @@ def retention_task() -> None:
 def measure_components() -> None:
     now = timezone.now()
     measure(now)
+    certificates.look(now)
     forget_old_counters(now)
 
 

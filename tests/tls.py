@@ -1,6 +1,10 @@
 """Certificates and servers with TLS for tests, made with the program openssl, on loopback."""
 
+import socket
+import ssl
 import subprocess
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +54,37 @@ class Authority:
         both.write_bytes(key.read_bytes() + certificate.read_bytes())
         both.chmod(0o600)
         return both
+
+
+class Echo:
+    """A server that shakes hands and says nothing."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate, key)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve)
+        self.port: int = self._listener.getsockname()[1]
+
+    def __enter__(self) -> "Echo":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                plain, _address = self._listener.accept()
+                with suppress(OSError), self._context.wrap_socket(plain, server_side=True) as client:
+                    client.recv(1)
 
 
 def _openssl(*arguments: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""Watches the broker and Redis, by what was measured of them, and whose broker it is.
+"""Watches the broker and Redis, by what was measured of them, whose broker it is, and when certificates end.
 
 A worker measures every few seconds; with Redis it goes, too. Then whoever stands in for it measures here.
 """
@@ -8,16 +8,18 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.models import ComponentCondition, ComponentState
 from agents.site.broker_owner import OWNER
+from agents.site.certificates import SOON, ends
 from agents.site.components import measure
 from alerts.kinds import AlertKind, Observation, Observe
 from alerts.models import Severity
 from alerts.rules import Thresholds
-from console.ui.amounts import duration
+from console.ui.amounts import duration, number
 
 # An older row tells of nobody who measures.
 FRESH = timedelta(seconds=20)
@@ -110,4 +112,41 @@ ADOPTED = AlertKind(
     observe=_adopted,
 )
 
-KINDS = (BROKER, REDIS, ADOPTED)
+
+def _ends_soon(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """`value`: days since the last 30 began, plus 1."""
+    for what, end in sorted(ends().items(), key=lambda each: each[1]):
+        left = (end - now) / timedelta(days=1)
+        yield Observation(
+            what, 1.0 + SOON.days - left, facts={"what": what, "end": end.isoformat(), "over": left <= 0}
+        )
+
+
+def _says_when(facts: Mapping[str, Any], value: float) -> str:
+    text = (
+        _("The certificate %(what)s expired on %(date)s.")
+        if facts["over"]
+        else _("The certificate %(what)s expires on %(date)s.")
+    )
+    return text % {"what": facts["what"], "date": date_format(datetime.fromisoformat(facts["end"]))}
+
+
+CERTIFICATES = AlertKind(
+    name="certificate_expires",
+    label=gettext_lazy("Certificate expires"),
+    severity=Severity.WARNING,
+    limits=Thresholds(1.0, 1.0),
+    unit=gettext_lazy("days since the last 30 days of a certificate began, plus 1"),
+    says=_says_when,
+    measure=lambda value: number(value - 1, 0) if value >= 1 else "",
+    what_to_do=gettext_lazy(
+        "Renew it before it expires: afterwards connections are refused. An installation started "
+        "with ./ma up --tls renews its own with ./ma down, ./ma up. Restart the web process after "
+        "renewing the certificate of the site."
+    ),
+    url=lambda facts: reverse("admin:health"),
+    observe=_ends_soon,
+)
+
+
+KINDS = (BROKER, REDIS, ADOPTED, CERTIFICATES)

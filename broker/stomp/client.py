@@ -8,7 +8,6 @@ import json
 import logging
 import queue
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -89,6 +88,8 @@ class _Session:
         self.connection.set_listener("frames", self._listener)
         refuse_clear(account, address)
         if address.secure:
+            transport = self.connection.transport
+            transport.disconnect_socket = lambda: _end_with_tls(transport)
             files = account.tls
             self.connection.set_ssl(
                 [place],
@@ -156,13 +157,20 @@ class _Session:
             raise BrokerUnavailable(f"STOMP connection lost: {type(error).__name__}") from error
 
     def close(self) -> None:
-        transport = self.connection.transport
         with suppress(Exception):
-            # With TLS it would wait for a goodbye of the other side, for ever.
-            if isinstance(transport.socket, ssl.SSLSocket):
-                transport.socket.shutdown(socket.SHUT_RDWR)
-        with suppress(Exception):
-            transport.disconnect_socket()
+            self.connection.transport.disconnect_socket()
+
+
+def _end_with_tls(transport: Any) -> None:
+    """Ends a session, in the place of the library's own way. That one waits for a goodbye of the broker, for
+    ever, and closes the socket while the thread that reads may be within OpenSSL: whatever gets the
+    descriptor next, a file or another connection, is then read by it. Here that thread meets the end, and
+    closes."""
+    transport.running = False
+    if transport.socket is not None:
+        with suppress(OSError):
+            # Of the connection below, past the state of TLS.
+            socket.socket.shutdown(transport.socket, socket.SHUT_RDWR)
 
 
 def _session(account: Account) -> _Session:

@@ -160,8 +160,8 @@ def gather(config: Config, layout: Layout) -> dict[str, Any]:
         "data": str(layout.data),
         "logs": str(layout.logs),
         "broker": {
-            "amqp": f"amqp://{LOOPBACK}:{config.amqp_port}",
-            "stomp": f"{LOOPBACK}:{config.stomp_port}",
+            "amqp": config.amqp_url,
+            "stomp": config.stomp_address,
             "core": f"tcp://{LOOPBACK}:{config.core_port}",
             "accounts": {user: {"user": user, "password": password} for user, password in passwords.items()},
         },

@@ -6,7 +6,7 @@ import signal
 import time
 from types import FrameType
 
-from deploy import manage, pipeline_default, secret_files
+from deploy import certificates, manage, pipeline_default, secret_files
 from deploy.config import REPOSITORY, Config
 from deploy.console import DeployError, Say
 from deploy.console import say_if_heard as say
@@ -17,7 +17,7 @@ from deploy.processes import earlier_starts, order
 from deploy.processes.order import DEMO, Start, offered_agents
 from deploy.processes.runner import Runner, allow_open_files
 from deploy.services import artemis, ports, redis
-from deploy.services.artemis import BrokerPorts
+from deploy.services.artemis import BrokerPorts, BrokerTls
 
 
 def processes(config: Config) -> tuple[Process, ...]:
@@ -44,14 +44,19 @@ def install_all(layout: Layout, say: Say) -> None:
 
 def configure(config: Config, layout: Layout) -> None:
     """Writes what broker and Redis read; neither may be running."""
-    secret_files.ensure_all(config, layout)
+    if config.tls:
+        certificates.ensure(config, layout)
+    files = certificates.files_of(layout)
+    secret_files.ensure_all(config, layout, files.authority if config.tls else None)
     artemis.create_instance(
         artemis_download.unpacked_in(layout.data),
         layout.broker,
         BrokerPorts(config.amqp_port, config.stomp_port, config.core_port),
         secret_files.broker_passwords(layout),
+        BrokerTls(files.pair) if config.tls else None,
     )
-    redis.write_config(layout.redis, secret_files.read_secret(layout.secrets / "redis_url"))
+    pair = (files.certificate, files.key) if config.tls else None
+    redis.write_config(layout.redis, secret_files.read_secret(layout.secrets / "redis_url"), pair)
     pipeline_default.decide(config, layout)
     for server in config.servers:
         layout.kma(server).mkdir(parents=True, exist_ok=True)

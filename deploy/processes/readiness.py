@@ -3,13 +3,15 @@
 import hashlib
 import hmac
 import json
+import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from deploy import secret_files
+from deploy import certificates, secret_files
 from deploy.config import Config
 from deploy.console import DeployError
 from deploy.environment import Process
@@ -20,14 +22,22 @@ from deploy.services import artemis, redis
 # -- what the running site says about itself at /healthz/ ----------------------------------------------------
 
 
-# Never through a proxy: the site is on this machine.
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def _opener(config: Config) -> urllib.request.OpenerDirector:
+    """Never through a proxy: the site is on this machine."""
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if (authority := _authority(config)) is not None:
+        handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=authority)))
+    return urllib.request.build_opener(*handlers)
+
+
+def _authority(config: Config) -> Path | None:
+    return certificates.files_of(Layout(config.data)).authority if config.tls else None
 
 
 def ask_site(config: Config, timeout: float = 5.0) -> dict[str, Any] | None:
     """None where the site does not answer. An unhealthy site answers too (503), with the same document."""
     try:
-        with OPENER.open(_question(config), timeout=timeout) as answer:
+        with _opener(config).open(_question(config), timeout=timeout) as answer:
             return _document(answer.read())
     except urllib.error.HTTPError as error:
         with error:
@@ -104,7 +114,7 @@ def probe(
     health = health or Latest(config)
     started = time.monotonic()
     if process.kind == "artemis":
-        return lambda: artemis.artemis_answers(config.amqp_port)
+        return lambda: artemis.artemis_answers(config.amqp_port, authority=_authority(config))
     if process.kind == "redis":
         url = secret_files.read_secret(layout.secrets / "redis_url")
         return lambda: redis.redis_answers(url)

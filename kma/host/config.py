@@ -3,11 +3,12 @@ it."""
 
 import os
 import re
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from broker import dialing
 from broker.port import Account
@@ -57,12 +58,14 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
     reader = _Reader(os.environ if environment is None else environment)
     config = Config(
         ma_url=reader.url("MA_URL", ("http", "https"), clear=("http", "site")).rstrip("/"),
-        server=reader.matching("KMA_SERVER", r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "a server name"),
+        server=reader.matching(
+            "KMA_SERVER", r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "a server name", default=socket.gethostname()
+        ),
         token=reader.secret("KMA_TOKEN"),
         agents=reader.modules("KMA_AGENTS"),
-        data=Path(reader.text("KMA_DATA")),
+        data=Path(reader.text("KMA_DATA", str(default_data(reader.environment)))),
         account=_account(reader),
-        redis_url=reader.redis_url("KMA_REDIS_URL"),
+        redis_url=reader.redis_url("KMA_REDIS_URL", ""),
         heartbeat_seconds=reader.number("KMA_HEARTBEAT_SECONDS", "2", 0.1, 60),
         spool_bytes=int(reader.number("KMA_SPOOL_BYTES", "536870912", 1_000_000, 2**50)),
         keep_seconds=reader.number("KMA_KEEP_HOURS", "48", 0, 8760) * 3600,
@@ -83,19 +86,42 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
     return config
 
 
+def default_data(environment: Mapping[str, str]) -> Path:
+    """Of a service what its manager made for it, else the folder of a person's programs."""
+    if folder := environment.get("STATE_DIRECTORY", ""):
+        return Path(folder.partition(":")[0])
+    home = Path(environment.get("HOME", "/"))
+    return Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state") / "kma"
+
+
+ACCOUNT = re.compile(r"(?<=://)(?P<user>[^:@/,]+):(?P<password>[^@/,]+)@")
+
+
 def _account(reader: "_Reader") -> Account:
-    """By a certificate where one is given and no user."""
+    """By a certificate where one is given and no user. User and password may stand in the address, too, which
+    is a secret then."""
     files = reader.tls(BROKER_FILES)
-    by_certificate = bool(files.certificate) and not reader.given("KMA_BROKER_USER")
-    addresses = reader.checked("KMA_AMQP_URL", text := reader.text("KMA_AMQP_URL"), _amqp) or ()
+    text = reader.secret("KMA_AMQP_URL")
+    in_url = {(unquote(each["user"]), unquote(each["password"])) for each in ACCOUNT.finditer(text)}
+    text = ACCOUNT.sub("", text)
+    if in_url and (len(in_url) > 1 or reader.given("KMA_BROKER_USER")):
+        reader.problems.append("KMA_AMQP_URL holds another account than KMA_BROKER_USER, or several of them")
+    by_certificate = bool(files.certificate) and not in_url and not reader.given("KMA_BROKER_USER")
+    addresses = reader.checked("KMA_AMQP_URL", text, _amqp) or ()
     if not any(address.secure for address in addresses):
         reader.refuse_clear("KMA_AMQP_URL", "broker", [address.host for address in addresses])
         if by_certificate:
             reader.problems.append("KMA_BROKER_TLS_CERT needs amqps:// in KMA_AMQP_URL")
+    if in_url:
+        user, password = next(iter(in_url))
+    elif by_certificate:
+        user, password = "", ""
+    else:
+        user, password = reader.text("KMA_BROKER_USER", "kma"), reader.secret("KMA_BROKER_PASSWORD")
     return Account(
         text,
-        "" if by_certificate else reader.text("KMA_BROKER_USER"),
-        "" if by_certificate else reader.secret("KMA_BROKER_PASSWORD"),
+        user,
+        password,
         files,
         in_clear="broker" in reader.allowed,
     )
@@ -116,15 +142,15 @@ class _Reader:
     """Collects problems instead of stopping at the first; what is wrong reads as empty meanwhile."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
+        self.environment = environment
         self.problems: list[str] = []
         self.allowed = self.option(ALLOWED, parse_allowed, "") or frozenset()
 
     def given(self, name: str) -> bool:
-        return bool(self._environment.get(name, "").strip())
+        return bool(self.environment.get(name, "").strip())
 
     def tls(self, names: TlsFiles) -> TlsFiles:
-        files = TlsFiles(*(name and self._environment.get(name, "").strip() for name in names))
+        files = TlsFiles(*(name and self.environment.get(name, "").strip() for name in names))
         self.problems += problems_of(files, names)
         return files
 
@@ -133,16 +159,16 @@ class _Reader:
             self.problems.append(f"{name}: {problem}")
 
     def text(self, name: str, default: str = "") -> str:
-        value = self._environment.get(name, "").strip() or default
+        value = self.environment.get(name, "").strip() or default
         if not value:
             self._wrong(name, "is not set")
         return value
 
     def secret(self, name: str, default: str | None = None) -> str:
-        path = self._environment.get(f"{name}_FILE", "").strip()
+        path = self.environment.get(f"{name}_FILE", "").strip()
         if not path:
-            return self.text(name) if default is None else self._environment.get(name, "").strip() or default
-        if self._environment.get(name):
+            return self.text(name) if default is None else self.environment.get(name, "").strip() or default
+        if self.environment.get(name):
             self._wrong(name, f"and {name}_FILE are both set: keep one")
         try:
             value = Path(path).read_text(encoding="utf-8").strip()
@@ -160,8 +186,8 @@ class _Reader:
             self.refuse_clear(name, clear[1], (urlsplit(value).hostname or "",))
         return value
 
-    def redis_url(self, name: str) -> str:
-        value = self.secret(name)
+    def redis_url(self, name: str, default: str) -> str:
+        value = self.secret(name, default)
         try:
             if value and redis_url.parse(value).is_clear:
                 self.refuse_clear(name, "redis", (urlsplit(value).hostname or "",))
@@ -169,19 +195,19 @@ class _Reader:
             self._wrong(name, str(error))
         return value
 
-    def matching(self, name: str, pattern: str, what: str) -> str:
-        value = self.text(name)
+    def matching(self, name: str, pattern: str, what: str, *, default: str) -> str:
+        value = self.text(name, default)
         if value and not re.fullmatch(pattern, value):
             self._wrong(name, f"is not {what}: {value!r}")
         return value
 
     def modules(self, name: str) -> tuple[str, ...]:
         """Empty where it says `none`: a server that offers nothing is meant so, and not forgotten."""
-        text = self.text(name)
+        text = self.text(name, NO_MODULE)
         if text == NO_MODULE:
             return ()
         found = tuple(part.strip() for part in text.split(",") if part.strip())
-        if self._environment.get(name, "").strip() and not found:
+        if self.environment.get(name, "").strip() and not found:
             self._wrong(name, "lists no modules")
         for module in found:
             if not all(part.isidentifier() for part in module.split(".")):
@@ -190,14 +216,14 @@ class _Reader:
 
     def child_env(self) -> tuple[str, ...]:
         try:
-            return names_in(self._environment.get(EXTRA, ""))
+            return names_in(self.environment.get(EXTRA, ""))
         except ValueError as error:
             self._wrong(EXTRA, f"lists a forbidden name: {error}")
             return ()
 
     def option(self, name: str, parse: Callable[[str], T], default: str) -> T | None:
         """None where it is not set. `parse` raises ValueError with the reason."""
-        text = self._environment.get(name, "").strip() or default
+        text = self.environment.get(name, "").strip() or default
         return self.checked(name, text, parse)
 
     def checked(self, name: str, text: str, parse: Callable[[str], T]) -> T | None:

@@ -9,6 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from agents.models import ComponentCondition
+from agents.site import certificates
 from agents.site.broker_owner import ForeignBroker, note_owner
 from agents.site.components import note_state, ping
 from broker.amqp.browser import AmqpBrowser
@@ -82,6 +83,22 @@ def _browse() -> Finding:
     finally:
         browser.close()
     return good("dead letters are browsed over AMQP")
+
+
+# -- certificates last ---------------------------------------------------------------------------------------
+
+
+@register_check("certificates", 45)
+def check_certificates(now: datetime) -> Iterator[Finding]:
+    for what, end in certificates.seen_now():
+        if end < now + certificates.SOON:
+            when = "expired" if end <= now else "expires"
+            yield bad(
+                f"{what}: the certificate {when} on {end:%Y-%m-%d}",
+                "Renew it: docs/how-to/tls.md#when-a-certificate-expires.",
+            )
+        else:
+            yield good(f"{what}: the certificate is valid until {end:%Y-%m-%d}")
 
 
 # -- every migration is applied ------------------------------------------------------------------------------

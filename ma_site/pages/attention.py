@@ -119,6 +119,7 @@ COMPONENTS: dict[str, Text] = {
     "feed_behind": gettext_lazy("Dead-letter indexer"),
     "pipeline_failed": gettext_lazy("Data pipeline"),
     "archive_damaged": gettext_lazy("Archive"),
+    "certificate_expires": gettext_lazy("Certificates"),
 }
 
 

@@ -3,9 +3,11 @@
 import errno
 import selectors
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -21,6 +23,28 @@ STEP, STEP_SECONDS = 256 * KB, 10.0
 PIECE = 64 * KB
 
 
+# What a socket with TLS says instead of BlockingIOError. Its first reads and writes shake hands.
+NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+def tls_context(cfg: Any) -> ssl.SSLContext | None:
+    """Of gunicorn's options; None without a certificate."""
+    if not cfg.is_ssl:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(cfg.certfile, cfg.keyfile)
+    return context
+
+
+def secured(sock: socket.socket, context: ssl.SSLContext | None) -> socket.socket:
+    """Does not wait for the client."""
+    if context is None:
+        return sock
+    sock.setblocking(False)
+    return context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+
+
 class Outgoing:
     """A socket that does not block: what it does not take is kept, up to a bound, and sent later by
     `flush`."""
@@ -34,7 +58,10 @@ class Outgoing:
         return self._sock.fileno()
 
     def recv(self, size: int) -> bytes:
-        return self._sock.recv(size)
+        try:
+            return self._sock.recv(size)
+        except NOT_NOW as error:
+            raise BlockingIOError from error
 
     def send(self, data: bytes) -> int:
         self.sendall(data)
@@ -64,7 +91,7 @@ class Outgoing:
             piece = self._kept[0]
             try:
                 sent = self._sock.send(piece)
-            except (BlockingIOError, InterruptedError):
+            except NOT_NOW:
                 return
             self.held -= sent
             if sent == len(piece):
@@ -83,6 +110,9 @@ class Outgoing:
                 self.flush()
 
     def shutdown(self, how: int) -> None:
+        if isinstance(self._sock, ssl.SSLSocket):
+            with suppress(OSError, ValueError):  # the client's own goodbye is not waited for
+                self._sock.unwrap()
         self._sock.shutdown(how)
 
     def close(self) -> None:

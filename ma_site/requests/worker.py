@@ -29,7 +29,7 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from console.rest.body_limits import SMALL
 from ma_site.requests import connection as bounds
-from ma_site.requests.connection import READ, Connection, Stage, pieces
+from ma_site.requests.connection import READ, Connection, Stage, pieces, secured, tls_context
 from ma_site.requests.stack import OF_A_THREAD, with_room
 
 
@@ -47,8 +47,11 @@ class Worker(ThreadWorker):
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
         super().check_config(cfg, log)
-        if cfg.is_ssl:
-            raise RuntimeError("this worker supports only plain HTTP: use a proxy for TLS")
+
+    def init_process(self) -> None:
+        # Read once: whoever renews a certificate restarts the web process.
+        self.tls = tls_context(self.cfg)
+        super().init_process()
 
     def get_thread_pool(self) -> Any:
         """Of threads that keep their room from one request to the next."""
@@ -66,7 +69,7 @@ class Worker(ThreadWorker):
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
                 raise
             return
-        conn = Connection(self.cfg, sock, client, listener.getsockname())
+        conn = Connection(self.cfg, secured(sock, self.tls), client, listener.getsockname())
         self.nr_conns += 1
         self._wait(conn, Stage.IDLE, bounds.HEAD_SECONDS)
         if self.nr_conns >= self.worker_connections:

@@ -24,6 +24,7 @@ from broker.stomp.client import StompManagement
 from contract.names import connection_name, dead_letter_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
+from tests.services import Account as Credentials
 from tests.services import ArtemisService
 
 DLA = "MA.DLA"
@@ -207,12 +208,14 @@ class RealHouse(House):
         super().__init__()
         self.service = service
         kma, publisher, ops = service.kma, service.publisher, service.ops
-        amqp, stomp, trust = service.amqp_url, service.stomp_address, service.trust
-        self.kma = Account(amqp, kma.user, kma.password, trust)
-        self.publishing = Account(amqp, publisher.user, publisher.password, trust)
-        self.ops = Account(amqp, ops.user, ops.password, trust)
-        self.stomp_publishing = Account(stomp, publisher.user, publisher.password, trust)
-        self.stomp_ops = Account(stomp, ops.user, ops.password, trust)
+
+        def account(url: str, who: Credentials) -> Account:
+            # On a network of tests there is nobody else.
+            return Account(url, who.user, who.password, service.trust, in_clear=True)
+
+        amqp, stomp = service.amqp_url, service.stomp_address
+        self.kma, self.publishing, self.ops = (account(amqp, who) for who in (kma, publisher, ops))
+        self.stomp_publishing, self.stomp_ops = account(stomp, publisher), account(stomp, ops)
         self.publisher = AmqpPublisher(self.publishing)
         self.browser = AmqpBrowser(self.ops)
         self.management = StompManagement(self.stomp_ops, "MA.reply.tests")

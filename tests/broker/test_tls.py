@@ -79,6 +79,16 @@ def test_text_goes_over_stomp(real: RealHouse) -> None:
     assert real.figures(setting).messages == 3
 
 
+def test_a_file_that_is_opened_after_a_session_ended_is_read_whole(real: RealHouse, tmp_path: Path) -> None:
+    """Its descriptor is that of the session: nobody reads from it any more."""
+    file = tmp_path / "file"
+    file.write_bytes(b"0123456789" * 20)
+    for _ in range(150):
+        over_stomp(real.stomp_ops)
+        for _ in range(20):
+            assert file.read_bytes() == b"0123456789" * 20
+
+
 def test_a_certificate_says_who_asks_instead_of_a_password(real: RealHouse, authority: Authority) -> None:
     setting = real.setting()
     files = {user: client(authority, user) for user in ("kma", "publisher", "ma-ops")}
@@ -142,7 +152,7 @@ def test_a_password_goes_to_no_other_machine_in_clear(ways: tuple[Connect, Accou
     connect, account = ways
     away = account.url.replace("s://", "://").replace("127.0.0.1", "192.0.2.1")
     with pytest.raises(AccessRefused, match="another machine"):
-        connect(dataclasses.replace(account, url=away))
+        connect(dataclasses.replace(account, url=away, in_clear=False))
 
 
 def test_of_a_list_the_live_one_is_found_and_asked_first_from_then_on(

@@ -18,7 +18,9 @@ import requests
 from broker.amqp.publisher import AmqpPublisher
 from broker.port import Account, Message, Outgoing
 from broker.stomp.client import StompManagement, StompPublisher
+from contract.encryption import SYSTEM, TlsFiles
 from contract.typed import Typed
+from deploy import certificates
 from deploy.config import DEMO_AGENTS
 from deploy.installing.artemis_download import unpacked_in
 from deploy.layout import Layout
@@ -65,6 +67,8 @@ class House:
         self.metrics_of_site, self.metrics_of_kmas = addresses[:2], addresses[2:]
         own |= {"MA_METRICS_ADDRESS": addresses[0], "KMA_METRICS_ADDRESS": addresses[2]}
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
+        # Every test of the product can be run over TLS.
+        self.tls = os.environ.get("MA_TEST_TLS") == "1"
         self.token = ""
         self.password = ""
         self.printed = ""
@@ -95,6 +99,8 @@ class House:
             _put_broker(Layout(self.data))
             migrated.make_file(Layout(self.data).database)
             _put_static_files(Layout(self.data).static)
+        if self.tls:
+            arguments = ("--tls", *arguments)
         printed = self.printed = self.run("up", "--detach", *arguments)
         _keep_static_files(Layout(self.data).static)
         if shown := re.search(r"password: (\S+)", printed):
@@ -127,6 +133,16 @@ class House:
     def down(self) -> None:
         self.run("down", timeout=180)
 
+    @property
+    def authority(self) -> Path:
+        """Of an installation that speaks TLS."""
+        return certificates.files_of(Layout(self.data)).authority
+
+    @property
+    def verify(self) -> str | bool:
+        """For requests."""
+        return str(self.authority) if self.tls else True
+
     # -- REST ------------------------------------------------------------------------------------------------
 
     def call(self, method: str, path: str, body: Any = None, *, status: int | None = None) -> Any:
@@ -136,7 +152,9 @@ class House:
         headers = {"Authorization": f"Bearer {self.token}"}
         for _ in range(60):
             try:
-                answer = requests.request(method, url, json=body, headers=headers, timeout=30)
+                answer = requests.request(
+                    method, url, json=body, headers=headers, timeout=30, verify=self.verify
+                )
             except requests.RequestException:
                 time.sleep(1)
                 continue
@@ -153,6 +171,7 @@ class House:
     def browser(self) -> requests.Session:
         """Signed in as the administrator, whose password the first start printed."""
         session = requests.Session()
+        session.verify = self.verify
         login = f"{self.facts['url']}login/"
         session.get(login, timeout=30)
         form = {
@@ -248,7 +267,8 @@ class House:
 
     def account(self, name: str, protocol: str) -> Account:
         known = self.facts["broker"]["accounts"][name]
-        return Account(self.facts["broker"][protocol], known["user"], known["password"])
+        tls = TlsFiles(str(self.authority)) if self.tls else SYSTEM
+        return Account(self.facts["broker"][protocol], known["user"], known["password"], tls)
 
     def publish(self, address: str, bodies: Sequence[Any], properties: dict[str, str] | None = None) -> None:
         """Persistent JSON texts over STOMP, as the demo sends them; on the broker's disk when this

@@ -4,6 +4,7 @@ tests."""
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import requests
 from django.conf import settings
@@ -21,6 +23,7 @@ from django.test import override_settings
 
 from deploy.environment import parse_procfile
 from deploy.services.ports import free_ports
+from tests.tls import Authority
 
 ROOT = Path(__file__).resolve().parents[2]
 # Of a busy machine; whoever is held up by others waits for ever.
@@ -39,9 +42,14 @@ class Site:
     port: int
     folder: Path
     process: "subprocess.Popen[bytes]"
+    authority: Authority | None = None
 
     def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"{'https' if self.authority else 'http'}://127.0.0.1:{self.port}{path}"
+
+    @property
+    def verify(self) -> str | bool:
+        return str(self.authority.certificate) if self.authority else True
 
     def connect(self, data: bytes = b"", *, receive: int = 0) -> socket.socket:
         """A client that has sent `data`; `receive` bounds what its side keeps of answers."""
@@ -50,13 +58,18 @@ class Site:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
         client.settimeout(PATIENCE)
         client.connect(("127.0.0.1", self.port))
+        if self.authority:
+            context = ssl.create_default_context(cafile=self.authority.certificate)
+            client = context.wrap_socket(client, server_hostname="127.0.0.1")
         client.sendall(data)
         return client
 
-    def status(self, method: str, path: str, **more: object) -> int | None:
+    def status(self, method: str, path: str, **more: Any) -> int | None:
         """None where no answer comes."""
         try:
-            answer = requests.request(method, self.url(path), timeout=PATIENCE, allow_redirects=False, **more)  # type: ignore[arg-type]
+            answer = requests.request(
+                method, self.url(path), timeout=PATIENCE, allow_redirects=False, verify=self.verify, **more
+            )
         except requests.RequestException:
             return None
         return answer.status_code
@@ -99,8 +112,13 @@ def collect_static(folder: Path) -> None:
 
 
 @contextmanager
-def real_site(url: str = "", **environ: str) -> Iterator[Site]:
+def real_site(url: str = "", *, tls: bool = False, **environ: str) -> Iterator[Site]:
     folder = Path(mkdtemp(prefix="ma-site-"))
+    authority = Authority.create(folder / "authority") if tls else None
+    if authority is not None:
+        certificate, key = authority.sign("site", "IP:127.0.0.1")
+        environ |= {"MA_TLS_CERT": str(certificate), "MA_TLS_KEY": str(key)}
+        environ["MA_BASE_URL"] = "https://testserver"
     (folder / "tmp").mkdir()
     port = free_ports(1)[0]
     command = next(
@@ -123,7 +141,7 @@ def real_site(url: str = "", **environ: str) -> Iterator[Site]:
         process = subprocess.Popen(
             ["sh", "-c", f"exec {command}"], cwd=ROOT, env=given, stdout=file, stderr=file
         )
-    site = Site(port, folder, process)
+    site = Site(port, folder, process, authority)
     try:
         until(lambda: site.status("GET", "/favicon.ico") == 302)
         until(lambda: log.read_bytes().count(b"Booting worker") >= 2)

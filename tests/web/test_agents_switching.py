@@ -239,7 +239,7 @@ def test_kmas_are_told_to_look_only_after_the_commit(
         with django_capture_on_commit_callbacks(execute=True):
             enable_setting(setting, None, NOW)
             assert not send.called
-        send.assert_called_once_with("kma.poll", queue="kma.srv-1")
+        send.assert_called_once_with("kma.poll", queue="kma.srv-1", keep=1)
 
 
 def test_a_redis_that_is_away_is_no_error_of_who_sends(setting: LaunchSetting) -> None:

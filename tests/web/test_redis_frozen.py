@@ -53,6 +53,14 @@ def test_what_is_sent_arrives(served: RedisService) -> None:
     assert client.llen("kma.srv-7") == 1
 
 
+def test_a_queue_that_nobody_reads_does_not_grow(served: RedisService) -> None:
+    """As that of a KMA without Redis, or of a server that is gone."""
+    client = redis.Redis.from_url(served.url)
+    for _ in range(5):
+        assert task_queue.send("kma.poll", queue="kma.srv-8", keep=1)
+    assert client.llen("kma.srv-8") == 1
+
+
 def test_switching_waits_about_a_second_for_it_and_then_not_at_all(
     frozen: RedisService, setting: LaunchSetting, server: Server
 ) -> None:

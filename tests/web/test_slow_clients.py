@@ -26,9 +26,9 @@ MANY = 64
 PARTS = "multipart/form-data; boundary=b"
 
 
-@pytest.fixture(scope="module")
-def site(django_db_setup: None) -> Iterator[Site]:
-    with real_site() as running:
+@pytest.fixture(scope="module", params=["clear", "tls"])
+def site(request: pytest.FixtureRequest, django_db_setup: None) -> Iterator[Site]:
+    with real_site(tls=request.param == "tls") as running:
         yield running
 
 
@@ -99,6 +99,14 @@ def test_clients_that_do_not_read_their_answers_delay_nobody(site: Site, token: 
     with ExitStack() as held:
         for _ in range(24):
             held.enter_context(site.connect(asked * 4, receive=4096))
+        assert answered(site, token) == GOOD
+
+
+def test_clients_that_do_not_shake_hands_delay_nobody(site: Site, token: str) -> None:
+    """With TLS a connection alone is not even a client."""
+    with ExitStack() as held:
+        for _ in range(MANY):
+            held.enter_context(socket.create_connection(("127.0.0.1", site.port)))
         assert answered(site, token) == GOOD
 
 
@@ -204,7 +212,7 @@ def test_requests_on_one_connection_are_answered_one_after_the_other(site: Site)
 
 def test_a_client_that_has_ended_its_side_gets_its_answer(site: Site) -> None:
     with site.connect(b"GET /login/ HTTP/1.1\r\nHost: testserver\r\n\r\n") as client:
-        client.shutdown(socket.SHUT_WR)
+        socket.socket.shutdown(client, socket.SHUT_WR)  # below TLS, where it is spoken
         assert head_of(client) == b"HTTP/1.1 200 OK"
 
 

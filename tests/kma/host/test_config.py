@@ -1,11 +1,12 @@
 """The environment of a KMA is read strictly, and what is wrong is said all at once."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from contract.encryption import TlsFiles
-from kma.host.config import ConfigError, read_config
+from kma.host.config import ConfigError, default_data, read_config
 from tests.tls import Authority
 
 RIGHT = {
@@ -41,10 +42,44 @@ def test_metrics_are_off_on_loopback_without_a_token_and_elsewhere_with_one() ->
     assert "a-token-of" not in repr(read_config({**RIGHT, **others}))
 
 
-@pytest.mark.parametrize("name", sorted(RIGHT))
+NEEDED = ("MA_URL", "KMA_TOKEN", "KMA_AMQP_URL", "KMA_BROKER_PASSWORD")
+
+
+@pytest.mark.parametrize("name", NEEDED)
 def test_nothing_needed_may_be_missing(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} is not set"):
         read_config({**RIGHT, name: " "})
+
+
+def test_three_variables_are_enough() -> None:
+    config = read_config(
+        {
+            "MA_URL": "https://ma.example",
+            "KMA_TOKEN": "kma_secret",
+            "KMA_AMQP_URL": "amqps://shop:p%40ss@a.example,amqps://shop:p%40ss@b.example:7",
+            "HOME": "/home/kma",
+        }
+    )
+    assert config.account.url == "amqps://a.example,amqps://b.example:7"
+    assert (config.account.user, config.account.password) == ("shop", "p@ss")
+    assert (config.server, config.agents, config.redis_url) == (socket.gethostname(), (), "")
+    assert config.data == Path("/home/kma/.local/state/kma")
+    assert "p@ss" not in repr(config) and "p%40ss" not in repr(config)
+
+
+def test_the_data_of_a_service_are_where_its_manager_made_room() -> None:
+    named = {"HOME": "/home/kma", "XDG_STATE_HOME": "/home/kma/state"}
+    assert default_data(named) == Path("/home/kma/state/kma")
+    assert default_data({**named, "STATE_DIRECTORY": "/var/lib/kma/a:/x"}) == Path("/var/lib/kma/a")
+
+
+def test_an_account_stands_in_one_place() -> None:
+    for url in ("amqp://a:b@127.0.0.1:1", "amqp://a:b@127.0.0.1:1,amqp://c:d@127.0.0.1:2"):
+        given = {**RIGHT, "KMA_AMQP_URL": url}
+        if "," in url:
+            del given["KMA_BROKER_USER"]
+        with pytest.raises(ConfigError, match="holds another account"):
+            read_config(given)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +158,7 @@ def test_a_certificate_takes_the_place_of_user_and_password(tmp_path: Path) -> N
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         read_config({})
-    assert str(caught.value).count("is not set") == len(RIGHT)
+    assert str(caught.value).count("is not set") == len(NEEDED)
 
 
 def test_a_secret_may_come_as_a_file(tmp_path: Path) -> None:

@@ -43,6 +43,17 @@ def test_poisoned_messages_die_after_their_attempts_and_all_others_are_handled(
     assert house.figures(setting).messages == 0
 
 
+def test_a_container_without_redis_works_and_stops(house: RealHouse, ma: FakeMa, start: StartWorker) -> None:
+    setting = house.setting()
+    publish(house, setting, *(script({"do": "ok"}) for _ in range(20)))
+    ma.want(of(setting))
+    worker = start(redis_url="")
+    eventually(lambda: any(run["handled"] == 20 for run in ma.last["runs"]), "the count")
+    worker.stop()
+    assert house.figures(setting).messages == 0
+    assert "Traceback" not in worker.log.read_text() and "redis" not in worker.log.read_text()
+
+
 @pytest.mark.kill
 def test_a_container_that_is_killed_in_the_middle_says_so_and_counts_the_attempt(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path

@@ -1,0 +1,91 @@
+"""Messages while the live broker is killed or cut off: each handed over once, and dead letters keep who they
+are."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.config import REPOSITORY
+from tests.network.hosts import Network, network
+from tests.network.pair import PORTS, Kind, Pair, start_zookeeper, until
+
+pytestmark = pytest.mark.kill
+
+PASSWORD = "of-tests"
+MESSAGES = 2000
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[Network]:
+    with network(tmp_path, "one", "two", "locks", "client") as made:
+        yield made
+
+
+def said(log: Path) -> list[tuple[str, Any]]:
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [(word, content) for word, content in (json.loads(line) for line in lines if line[:1] == "[")]
+
+
+def handled(log: Path) -> int:
+    return max((content for word, content in said(log) if word == "handled"), default=0)
+
+
+def killed(hosts: Network, pair: Pair) -> None:
+    pair.primary.kill()
+    pair.until_live(pair.backup)
+
+
+def cut(hosts: Network, pair: Pair) -> None:
+    hosts["one"].cut()
+    until("the backup is live", lambda: pair.backup.live)
+    hosts["one"].mend()
+    pair.primary.stop()
+
+
+@pytest.mark.parametrize(
+    ("kind", "harm"),
+    [
+        (Kind.SHARED, killed),
+        pytest.param(Kind.REPLICATED, killed, marks=pytest.mark.night),
+        pytest.param(Kind.REPLICATED, cut, marks=pytest.mark.night),
+    ],
+    ids=["shared", "replicated", "cut off"],
+)
+def test_each_message_is_handed_over_once_there_and_back(
+    hosts: Network, kind: Kind, harm: Callable[[Network, Pair], None]
+) -> None:
+    if kind is Kind.REPLICATED:
+        start_zookeeper(hosts["locks"], hosts.folder / "zookeeper")
+    passwords = dict.fromkeys(("kma", "publisher", "ma-ops"), PASSWORD)
+    pair = Pair.create(hosts, kind, ("one", "two"), passwords, "locks:2181")
+    pair.primary.start()
+    pair.until_live(pair.primary)
+    pair.backup.start()
+    pair.until_backed_up()
+
+    log = hosts.folder / "client.log"
+    amqp = ",".join(f"amqp://{host}:{PORTS.amqp}" for host in ("one", "two"))
+    stomp = ",".join(f"{host}:{PORTS.stomp}" for host in ("one", "two"))
+    client = hosts["client"].start(
+        log, sys.executable, "-m", "tests.network.traffic", amqp, stomp, PASSWORD, str(MESSAGES),
+        cwd=REPOSITORY,
+    )  # fmt: skip
+    for number in (1, 2):
+        until(f"part {number} is handled; see {log}", lambda: handled(log) > number * MESSAGES // 4)  # noqa: B023
+        harm(hosts, pair)
+        pair.primary.start()
+        pair.until_live(pair.primary)
+        pair.until_backed_up()
+    until(f"all is handled; see {log}", lambda: client.poll() is not None)
+
+    found = said(log)
+    assert found[-1][0] == "end", log.read_text()[-3000:]
+    before, after = (content for word, content in found if word == "letters")
+    assert len(before) == 100 and after == before
+    assert dict(found)["walked"] == 100
+    assert dict(found)["done"] == list(range(MESSAGES))
+    assert dict(found)["left"] == 0
