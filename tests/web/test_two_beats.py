@@ -19,6 +19,7 @@ from console.leases import rules
 from contract import redis_url
 from deploy.services.postgres import Cluster
 from tests import environment, migrated
+from tests.kit.forwarder import Forwarder
 from tests.kit.other_host import Hosts, Process, hosts
 from tests.services import RedisService
 
@@ -40,8 +41,10 @@ class Site:
         self._redis = redis.Redis.from_url(redis_url.parse(server.url).url)
         self._redis.delete("ma")
 
-    def beat(self, host: str) -> Process:
-        return self._hosts.python(host, *BEAT, environ=self.environ)
+    def beat(self, host: str, url: str = "") -> Process:
+        """`url`: where the database is for this host, if not where it is for the other."""
+        environ = self.environ | ({"MA_DATABASE_URL": url} if url else {})
+        return self._hosts.python(host, *BEAT, environ=environ)
 
     def sent(self) -> list[dict[str, Any]]:
         """The headers of all tasks, in the order in which they were sent."""
@@ -116,6 +119,28 @@ def test_one_that_slept_longer_than_its_lease_sends_nothing(site: Site) -> None:
     second.end()
     took = until(lambda: site.sends("host-a"))
     assert took / LENGTH < 1, "a lease that was left need not run out"
+
+
+def test_one_that_is_cut_off_from_the_database_stops_before_the_other_begins(
+    postgres: Cluster, redis_server: RedisService, tmp_path: Path
+) -> None:
+    """Redis takes what it sends all the while."""
+    url, way = fresh(postgres), Forwarder(postgres.port)
+    with hosts(tmp_path) as found:
+        site = Site(tmp_path, redis_server, url, found)
+        first = site.beat("host-a", url.replace(f":{postgres.port}/", f":{way.port}/"))
+        until(lambda: site.sends("host-a"))
+        second = site.beat("host-b")
+        until(lambda: "this process waits" in second.said())
+        way.lead(None)
+        took = until(lambda: site.sends("host-b"))
+        assert took / LENGTH < 2
+        before = len(site.sent())
+        until(lambda: len(site.sent()) > before + 10)
+        way.lead(postgres.port)
+        until(lambda: "lease lost" in first.said())
+        assert site.senders() == ["host-a", "host-b"]
+        way.close()
 
 
 def test_a_task_expires_when_its_next_one_is_due(site: Site) -> None:
