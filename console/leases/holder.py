@@ -54,6 +54,7 @@ class Holder:
         self._held: Held | None = None
         self._watched: Watched | None = None
         self._ask_at = 0.0
+        self._asking = False
         self._lock = threading.Lock()
 
     def may_act(self) -> bool:
@@ -73,19 +74,27 @@ class Holder:
     def tend(self) -> bool:
         """Renews, or asks, when it is time; returns whether work may be done. Never raises for the
         database."""
+        self._asking = True
         try:
             self._tend(self._clock())
         except (DatabaseError, InterfaceError) as error:
             log.warning("lease waits for the database", lease=self._name, reason=str(error))
             with suppress(DatabaseError, InterfaceError):
                 connection.close()
+        finally:
+            self._asking = False
         return self.may_act()
 
     def leave(self) -> None:
-        """Others may take it at once. Killed before: they wait until it is over."""
+        """Others may take it at once. Killed before: they wait until it is over.
+
+        Also called by the handler of a signal: one that comes while the database is asked would wait for ever
+        for the connection that it has interrupted."""
         held, self._held = self._held, None
-        if held is None:
-            return
+        if held is not None and not self._asking:
+            self._free(held)
+
+    def _free(self, held: Held) -> None:
         with suppress(DatabaseError, InterfaceError):
             self._mine(held).update(holder=None, until=by_database())
             log.info("lease left", lease=self._name)
@@ -106,7 +115,8 @@ class Holder:
     def _renew(self, held: Held, now: float) -> None:
         if rules.is_idle(held, now) and self._somebody_waits():
             log.warning("lease left to a standby: nothing was done for a while", lease=self._name)
-            self.leave()
+            self._held = None
+            self._free(held)
             self._ask_at = now + rules.LEFT_SECONDS
             return
         if self._mine(held).update(until=by_database(LEASE)):

@@ -81,6 +81,19 @@ def test_a_lease_that_was_left_is_taken_at_once(clock: Clock) -> None:
 
 
 @pytest.mark.django_db
+def test_a_signal_that_comes_while_the_database_is_asked_asks_it_nothing(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its handler would wait for the connection that it has interrupted."""
+    mine = Holder("beat", clock)
+    assert mine.tend()
+    monkeypatch.setattr(mine, "_renew", lambda *_: mine.leave())
+    clock.now += rules.RENEW_SECONDS
+    assert not mine.tend()
+    assert Lease.objects.filter(name="beat").exclude(holder=None).exists(), "it runs out by itself"
+
+
+@pytest.mark.django_db
 def test_leases_of_other_names_are_others(clock: Clock) -> None:
     assert Holder("beat", clock).tend() and Holder("feed", clock).tend()
 
