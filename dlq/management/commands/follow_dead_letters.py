@@ -22,6 +22,7 @@ from console.hooks import process_begins
 from contract.names import FEED, dead_letter_queue
 from dlq.index.feed import Feed, Inbox
 from dlq.index.sweep import Sweep
+from exposition import notify
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +39,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
         process_begins("feed")
+        notify.tell("READY=1")
         self._wait_for_own_broker(stopping)
         while not stopping.is_set():
             try:
@@ -60,6 +62,7 @@ class Command(BaseCommand):
         more = False
         try:
             while not stopping.is_set():
+                notify.fed()
                 close_old_connections()
                 stored = feed.step(timeout=0.0 if more else 1.0)
                 more = sweep.step(timezone.now(), idle=not stored)
@@ -75,6 +78,7 @@ class Command(BaseCommand):
     def _wait_until_given_back(self, stopping: threading.Event) -> None:
         """Nothing is taken from the broker meanwhile, and nothing done there; people are told."""
         while not stopping.wait(ASK_AGAIN_SECONDS):
+            notify.fed()
             close_old_connections()
             try:
                 note_owner(management(), timezone.now())
@@ -86,6 +90,7 @@ class Command(BaseCommand):
         """Before the first dead letter is taken: one that another site's feed should have would be lost to
         it."""
         while not stopping.is_set():
+            notify.fed()
             close_old_connections()
             try:
                 require_own_broker(management())
