@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from console.leases.holder import BEAT, Holder
 from console.leases.rules import ASK_SECONDS
+from exposition import notify
 
 
 class LeasedScheduler(Scheduler):
@@ -25,6 +26,7 @@ class LeasedScheduler(Scheduler):
     def tick(self, *args: Any, **kwargs: Any) -> float:
         close_old_connections()
         if not self._lease.tend():
+            notify.fed()  # one that waits sends nothing, and is well
             return ASK_SECONDS
         pause = super().tick(*args, **kwargs)
         return min(pause, ASK_SECONDS)

@@ -100,6 +100,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "ma_site.requests.middleware.SecurityHeaders",
+    "ma_site.requests.probes.Probes",
     "ma_site.requests.middleware.RequestId",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

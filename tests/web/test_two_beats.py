@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -41,10 +42,9 @@ class Site:
         self._redis = redis.Redis.from_url(redis_url.parse(server.url).url)
         self._redis.delete("ma")
 
-    def beat(self, host: str, url: str = "") -> Process:
-        """`url`: where the database is for this host, if not where it is for the other."""
-        environ = self.environ | ({"MA_DATABASE_URL": url} if url else {})
-        return self._hosts.python(host, *BEAT, environ=environ)
+    def beat(self, host: str, **more: str) -> Process:
+        """`more`: what this host has in its environment, and the other has not."""
+        return self._hosts.python(host, *BEAT, environ=self.environ | more)
 
     def sent(self) -> list[dict[str, Any]]:
         """The headers of all tasks, in the order in which they were sent."""
@@ -128,7 +128,8 @@ def test_one_that_is_cut_off_from_the_database_stops_before_the_other_begins(
     url, way = fresh(postgres), Forwarder(postgres.port)
     with hosts(tmp_path) as found:
         site = Site(tmp_path, redis_server, url, found)
-        first = site.beat("host-a", url.replace(f":{postgres.port}/", f":{way.port}/"))
+        own = url.replace(f":{postgres.port}/", f":{way.port}/")
+        first = site.beat("host-a", MA_DATABASE_URL=own)
         until(lambda: site.sends("host-a"))
         second = site.beat("host-b")
         until(lambda: "this process waits" in second.said())
@@ -149,3 +150,18 @@ def test_a_task_expires_when_its_next_one_is_due(site: Site) -> None:
     (task, *_) = [each for each in site.sent() if each["task"] == "agents.watch_drains"]
     left = datetime.fromisoformat(task["expires"]).timestamp() - time.time()
     assert left < 2 and task["origin"].endswith("@host-a")
+
+
+def test_one_that_waits_tells_its_service_manager_that_it_is_well(site: Site, tmp_path: Path) -> None:
+    """It sends no task, which is the work of the other one."""
+    site.beat("host-a")
+    until(lambda: site.sends("host-a"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        waiting = site.beat("host-b", NOTIFY_SOCKET=str(tmp_path / "notify"))
+        until(lambda: "this process waits" in waiting.said())
+        while manager.recv(64) != b"READY=1":
+            pass
+        assert [manager.recv(64) for _ in range(3)] == [b"WATCHDOG=1"] * 3
+    assert site.senders() == ["host-a"]

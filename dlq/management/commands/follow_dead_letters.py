@@ -26,6 +26,7 @@ from console.leases.rules import ASK_SECONDS
 from contract.names import FEED, dead_letter_queue
 from dlq.index.feed import Feed, Inbox
 from dlq.index.sweep import Sweep
+from exposition import notify
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +43,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
         process_begins("feed")
+        notify.tell("READY=1")
         self._wait_for_own_broker(stopping)
         lease = Holder(FEED_LEASE)
         with kept(lease):
@@ -56,7 +58,7 @@ class Command(BaseCommand):
     def _has(self, lease: Holder, stopping: threading.Event) -> bool:
         """Waits while another host follows the dead letters; false: it is told to stop."""
         while not lease.may_act() and not stopping.wait(ASK_SECONDS / 2):
-            pass
+            notify.fed()
         return not stopping.is_set()
 
     def _follow(self, stopping: threading.Event, lease: Holder) -> None:
@@ -79,6 +81,7 @@ class Command(BaseCommand):
         more = False
         try:
             while not stopping.is_set():
+                notify.fed()
                 lease.require()
                 close_old_connections()
                 stored = feed.step(timeout=0.0 if more else 1.0)
@@ -100,6 +103,7 @@ class Command(BaseCommand):
     def _wait_until_given_back(self, stopping: threading.Event) -> None:
         """Nothing is taken from the broker meanwhile, and nothing done there; people are told."""
         while not stopping.wait(ASK_AGAIN_SECONDS):
+            notify.fed()
             close_old_connections()
             try:
                 note_owner(management(), timezone.now())
@@ -111,6 +115,7 @@ class Command(BaseCommand):
         """Before the first dead letter is taken: one that another site's feed should have would be lost to
         it."""
         while not stopping.is_set():
+            notify.fed()
             close_old_connections()
             try:
                 require_own_broker(management())
