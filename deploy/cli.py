@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from deploy import config as configuration
 from deploy import disk, last_start, manage, release
-from deploy.commands import life, status, test, up
+from deploy.commands import status, test, up
 from deploy.config import Config
 from deploy.console import DeployError, discard_output
 from deploy.last_start import Choice
@@ -21,13 +21,11 @@ Command = Callable[[Config], int]
 # These hand all their arguments on, options included, so argparse must not look at them.
 DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
     "audit": release.audit,
-    "backup": life.backup,
     "bench": test.bench,
     "docs": test.docs,
     "doctor": lambda config, arguments: manage.shown(config, Layout(config.data), "doctor", *arguments),
     "manage": lambda config, arguments: manage.shown(config, Layout(config.data), *arguments),
     "release": release.release,
-    "restore": life.restore,
     "reindex": lambda config, arguments: manage.shown(config, Layout(config.data), "reindex", *arguments),
     "test": test.test,
 }
@@ -149,10 +147,6 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "bench", help="benchmark the product against a bare reference: ./ma bench NAME [--json]"
     )
-    commands.add_parser(
-        "backup", help="back up database, secrets and, with --stop, messages: ./ma backup FOLDER [OPTIONS]"
-    )
-    commands.add_parser("restore", help="check a backup, or put its database back: --check, --apply BACKUP")
     commands.add_parser("release", help="build the packages: ./ma release [FOLDER]")
     commands.add_parser("audit", help="check the licences of all packages")
     commands.add_parser("docs", help="build the documentation site: ./ma docs [FOLDER]")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy import backups, secret_files, units
+from deploy import units
 from deploy.config import LOOPBACK, REPOSITORY
 from deploy.console import DeployError
 from deploy.environment import parse_procfile
@@ -27,7 +27,6 @@ USAGE = f"""usage: ma COMMAND …
   {" | ".join(ROLES)}    runs this role in the foreground, as a service does
   manage COMMAND …            runs a command of Django's
   COMMAND …                   the same: ma migrate, ma doctor, ma create-server NAME
-  backup, restore             of the database: docs/how-to/backup.md
   install-units               writes services of systemd: --prefix FOLDER, --role ROLE
   --url URL COMMAND …         uses a site over REST
   --version
@@ -56,27 +55,11 @@ def _run(given: Sequence[str]) -> int:
     if given[0].startswith("-"):
         return remote.main(given, os.environ, ROLES)
     environ = environment(os.environ)
-    if given[0] in ("backup", "restore"):
-        return _life(given, environ)
     os.chdir(REPOSITORY)
     command = given[1:] if given[0] == "manage" else [given[0].replace("-", "_"), *given[1:]]
     if given[0] in ROLES:
         os.execve("/bin/sh", ["sh", "-c", f"exec {_command_of(given[0])}"], environ)
     os.execve(sys.executable, [sys.executable, "manage.py", *command], environ)
-
-
-def _life(given: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Of the database that the variables name; secrets and messages belong to others here."""
-    url = environ.get("MA_DATABASE_URL") or ""
-    if file := environ.get("MA_DATABASE_URL_FILE"):
-        url = secret_files.read_secret(Path(file))
-    if not url:
-        raise DeployError("MA_DATABASE_URL is not set: which database?")
-    what = backups.Installation(version(), url, None)
-    if given[0] == "restore":
-        return backups.run_restore(given[1:], "ma restore", what, "")
-    backups.run_backup(backups.backup_options("ma backup").parse_args(given[1:]), what, stopped=False)
-    return 0
 
 
 def _command_of(role: str) -> str:

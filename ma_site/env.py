@@ -47,7 +47,6 @@ class Environment:
     broker_password: str = field(repr=False)
     broker_tls: TlsFiles
     unencrypted: frozenset[str]
-    backup_hours: int
     tls_certificate: str
     allowed_hosts: tuple[str, ...]
     base_url: str
@@ -171,7 +170,6 @@ def read(environ: Mapping[str, str]) -> Environment:
         broker_password="" if reader.by_certificate else reader.secret("MA_BROKER_PASSWORD"),
         broker_tls=reader.broker_tls,
         unencrypted=reader.allowed,
-        backup_hours=reader.option("MA_BACKUP_HOURS", _whole(0, 8760), "0"),
         tls_certificate=reader.tls_certificate,
         allowed_hosts=_listed(reader.text("MA_ALLOWED_HOSTS")),
         base_url=reader.parsed("MA_BASE_URL", reader.text("MA_BASE_URL"), _http_url, ""),

@@ -16,9 +16,6 @@ from console.broker import management, with_timeout
 from console.client_address import is_trusted, unknown_proxy
 from contract import redis_url
 
-# Of `backup`: its last good one.
-BACKUP = "backup"
-
 
 def note_state(name: str, state: str, now: datetime, details: Mapping[str, Any] | None = None) -> None:
     """Conditional updates: a measurement that is older than the stored one changes nothing, and `since` moves

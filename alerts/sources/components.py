@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
@@ -16,7 +15,6 @@ from django.utils.translation import gettext_lazy
 from agents.models import ComponentCondition, ComponentState
 from agents.site.broker_owner import OWNER
 from agents.site.certificates import SOON, ends
-from agents.site.components import BACKUP as COPY
 from agents.site.components import measure
 from alerts.kinds import AlertKind, Observation, Observe
 from alerts.models import Severity
@@ -115,44 +113,6 @@ ADOPTED = AlertKind(
 )
 
 
-def _old_backup(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """`value`: hours beyond what is allowed, plus 1."""
-    if not settings.MA_BACKUP_HOURS:
-        return
-    row = ComponentState.objects.filter(name=COPY).first()
-    if row is None:
-        yield Observation("backup", 1.0, facts={"at": ""})
-        return
-    hours = (now - row.measured_at) / timedelta(hours=1)
-    yield Observation(
-        "backup", 1.0 + hours - settings.MA_BACKUP_HOURS, facts={"at": row.measured_at.isoformat()}
-    )
-
-
-def _says_old(facts: Mapping[str, Any], value: float) -> str:
-    if not facts["at"]:
-        return _("No backup has been recorded.")
-    when = date_format(datetime.fromisoformat(facts["at"]), "SHORT_DATETIME_FORMAT")
-    return _("The last good backup was made on %(date)s.") % {"date": when}
-
-
-BACKUP = AlertKind(
-    name="backup_old",
-    label=gettext_lazy("Backup overdue"),
-    severity=Severity.WARNING,
-    limits=Thresholds(1.0, 1.0),
-    unit=gettext_lazy("hours over MA_BACKUP_HOURS, plus 1"),
-    says=_says_old,
-    measure=lambda value: number(value - 1, 0) if value >= 1 else "",
-    what_to_do=gettext_lazy(
-        "Make one: ./ma backup FOLDER. If a backup ran and failed, its output says why. An unfinished "
-        "backup is never recorded."
-    ),
-    url=lambda facts: reverse("admin:health"),
-    observe=_old_backup,
-)
-
-
 def _ends_soon(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
     """`value`: days since the last 30 began, plus 1."""
     for what, end in sorted(ends().items(), key=lambda each: each[1]):
@@ -189,4 +149,4 @@ CERTIFICATES = AlertKind(
 )
 
 
-KINDS = (BROKER, REDIS, ADOPTED, CERTIFICATES, BACKUP)
+KINDS = (BROKER, REDIS, ADOPTED, CERTIFICATES)

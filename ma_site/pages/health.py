@@ -14,10 +14,10 @@ from django.utils.translation import ngettext, pgettext
 from django.views.decorators.http import require_safe
 
 from agents.liveness import expected_servers
-from agents.models import ComponentState, Server, ServerState
+from agents.models import Server, ServerState
 from agents.pages.servers import ServerNote, note_of, runs_without_broker
 from agents.provisioning.queue_counts import broker_away_since
-from agents.site.components import BACKUP, ping
+from agents.site.components import ping
 from alerts.evaluation import late_kinds
 from console.processes import last_heartbeat
 from console.ui.amounts import coarse, number
@@ -85,7 +85,6 @@ def components(now: datetime) -> list[tuple[str, Part]]:
         "addresses": address_parts(now),
         "records": _records(now),
         "retention": [_retention(now)],
-        "backup": [_backup(now)],
         "pipeline": [pipeline_part(now)],
         "archive": archive_parts(),
         "alerts": [_alerts(now)],
@@ -213,21 +212,6 @@ def _retention(now: datetime) -> Part:
     if now - last.started_at > RETENTION_LATE and last.state != RetentionState.RUNNING:
         return Part(name, DEGRADED, _("no recent runs"), todo, last.started_at, url)
     return Part(name, OK, _("on schedule"), since=last.started_at, url=url)
-
-
-def _backup(now: datetime) -> Part:
-    """Of the last good one, which `./ma backup` records."""
-    name = _("Backup")
-    row = ComponentState.objects.filter(name=BACKUP).first()
-    allowed = timedelta(hours=settings.MA_BACKUP_HOURS)
-    if row is None:
-        return Part(
-            name, DEGRADED if allowed else UNUSED, _("none recorded"), _("Make one: ./ma backup FOLDER.")
-        )
-    says = _("last one %(time)s ago") % {"time": coarse(now - row.measured_at)}
-    if allowed and now - row.measured_at > allowed:
-        return Part(name, DEGRADED, says, _("Make one: ./ma backup FOLDER."), row.measured_at)
-    return Part(name, OK, says, since=row.measured_at)
 
 
 def _alerts(now: datetime) -> Part:
