@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -19,6 +20,9 @@ from broker.amqp.publisher import AmqpPublisher
 from broker.port import BrokerError
 from console.broker import management
 from console.hooks import process_begins
+from console.leases.holder import FEED as FEED_LEASE
+from console.leases.holder import Holder, LeaseOver, kept
+from console.leases.rules import ASK_SECONDS
 from contract.names import FEED, dead_letter_queue
 from dlq.index.feed import Feed, Inbox
 from dlq.index.sweep import Sweep
@@ -41,20 +45,35 @@ class Command(BaseCommand):
         process_begins("feed")
         notify.tell("READY=1")
         self._wait_for_own_broker(stopping)
-        while not stopping.is_set():
-            try:
-                self._follow(stopping)
-            except ForeignBroker as foreign:
-                log.error("feed stopped until the broker belongs to this site again", reason=str(foreign))
-                self._wait_until_given_back(stopping)
+        lease = Holder(FEED_LEASE)
+        with kept(lease):
+            while self._has(lease, stopping):
+                try:
+                    self._follow(stopping, lease)
+                except ForeignBroker as foreign:
+                    log.error("feed stopped until the broker belongs to this site again", reason=str(foreign))
+                    self._wait_until_given_back(stopping)
         log.info("feed stopped")
 
-    def _follow(self, stopping: threading.Event) -> None:
-        """Until it is told to stop. Raises ForeignBroker: another site has taken the broker over."""
+    def _has(self, lease: Holder, stopping: threading.Event) -> bool:
+        """Waits while another host follows the dead letters; false: it is told to stop."""
+        while not lease.may_act() and not stopping.wait(ASK_SECONDS / 2):
+            notify.fed()
+        return not stopping.is_set()
+
+    def _follow(self, stopping: threading.Event, lease: Holder) -> None:
+        """Until it is told to stop, or the lease is not its own any more. What it stores or does within a
+        step after that, another feed does too, and comes to the same. Raises ForeignBroker: another site has
+        taken the broker over."""
         inbox = Inbox()
         account, dla = settings.MA_BROKER_AMQP, settings.MA_DLA_ADDRESS
         consumer = AmqpConsumer(account, dla, dead_letter_queue(FEED), inbox, core=True)
-        require_own = OwnerWatch(management()).require
+        owner = OwnerWatch(management())
+
+        def require_own(now: datetime, *, at_once: bool) -> None:
+            owner.require(now, at_once=at_once)
+            lease.require()
+
         feed = Feed(consumer, inbox, management(), AmqpPublisher(account), dla, require_own=require_own)
         log.info("feed starts", queue=dead_letter_queue(FEED))
         sweep = Sweep(management(), AmqpBrowser(account), dla)
@@ -63,10 +82,16 @@ class Command(BaseCommand):
         try:
             while not stopping.is_set():
                 notify.fed()
+                lease.require()
                 close_old_connections()
                 stored = feed.step(timeout=0.0 if more else 1.0)
+                lease.require()
                 more = sweep.step(timezone.now(), idle=not stored)
                 self._stand_in()
+                if inbox.is_open:
+                    lease.worked()
+        except LeaseOver:
+            log.warning("feed stands by: its lease is over")
         finally:
             sweep.stop()
             feed.stop()
