@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -118,6 +118,20 @@ class Start:
         self._begin(KMA)
         self._until_ready(KMA)
 
+    def pause(self) -> list[str]:
+        """Stops what runs, in order, and returns its names; the runner stays."""
+        names = [state.name for state in self.runner.states() if state.state != "STOPPED"]
+        _stop_in_order(self.runner, names, self.say)
+        return names
+
+    def go_on(self, names: Sequence[str]) -> None:
+        """Starts these again, and returns when they are ready."""
+        paused = {process.kind for process in self.processes if process.name in names}
+        for kinds in (FIRST, SITE + OTHERS + DEMO):
+            again = [kind for kind in kinds if kind in paused]
+            self._begin(again)
+            self._until_ready(again)
+
     def publish_demo(self) -> None:
         self._begin(DEMO)
         self._until_ready(DEMO)
@@ -180,15 +194,19 @@ def stop_everything(layout: Layout, say: Say) -> bool:
     runner = Runner(layout)
     ran = runner.alive()
     if ran:
-        for names in in_order([state.name for state in runner.states() if state.state != "STOPPED"]):
-            with ThreadPoolExecutor(max_workers=len(names)) as pool:
-                list(pool.map(runner.stop, names))
-            say(f"{', '.join(names)} stopped")
+        _stop_in_order(runner, [state.name for state in runner.states() if state.state != "STOPPED"], say)
         runner.end()
     left = earlier_starts.end(layout)
     if left and not ran:
         say(f"stopped {left} processes left by a killed runner")
     return ran or left > 0
+
+
+def _stop_in_order(runner: Runner, running: list[str], say: Say) -> None:
+    for names in in_order(running):
+        with ThreadPoolExecutor(max_workers=len(names)) as pool:
+            list(pool.map(runner.stop, names))
+        say(f"{', '.join(names)} stopped")
 
 
 def in_order(names: list[str]) -> list[list[str]]:
