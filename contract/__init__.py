@@ -1,4 +1,4 @@
 """What MA, KMA and pipeline agree on: records, rules and names. Standard library only, pure."""
 
 # Of the whole product, all parts together.
-__version__ = "0.9.0"
+__version__ = "0.10.0"

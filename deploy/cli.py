@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from deploy import config as configuration
-from deploy import disk, last_start, manage
+from deploy import disk, last_start, manage, release
 from deploy.commands import backup, status, test, up
 from deploy.config import Config
 from deploy.console import DeployError, discard_output
@@ -20,17 +20,19 @@ Command = Callable[[Config], int]
 
 # These hand all their arguments on, options included, so argparse must not look at them.
 DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
+    "audit": release.audit,
     "bench": test.bench,
     "docs": test.docs,
     "doctor": lambda config, arguments: manage.shown(config, Layout(config.data), "doctor", *arguments),
     "manage": lambda config, arguments: manage.shown(config, Layout(config.data), *arguments),
+    "release": release.release,
     "reindex": lambda config, arguments: manage.shown(config, Layout(config.data), "reindex", *arguments),
     "test": test.test,
 }
 
 # These begin something of their own; the others are about what was started. `up` is asked where the two
 # differ.
-OF_THIS_SHELL = ("test", "bench", "docs")
+OF_THIS_SHELL = ("test", "bench", "docs", "release", "audit")
 
 # Whatever the environment says of another site.
 LOCAL = ("up", "down", "status", "logs", "env", "demo", "backup", "restore", *DELEGATED)
@@ -148,6 +150,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "bench", help="benchmark the product against a bare reference: ./ma bench NAME [--json]"
     )
+    commands.add_parser("release", help="build the packages: ./ma release [FOLDER]")
+    commands.add_parser("audit", help="check the licences of all packages")
     commands.add_parser("docs", help="build the documentation site: ./ma docs [FOLDER]")
     return parser
 

@@ -43,9 +43,7 @@ def test_poisoned_messages_die_after_their_attempts_and_all_others_are_handled(
     assert house.figures(setting).messages == 0
 
 
-def test_a_container_without_redis_works_and_stops(
-    house: RealHouse, ma: FakeMa, start: StartWorker
-) -> None:
+def test_a_container_without_redis_works_and_stops(house: RealHouse, ma: FakeMa, start: StartWorker) -> None:
     setting = house.setting()
     publish(house, setting, *(script({"do": "ok"}) for _ in range(20)))
     ma.want(of(setting))
