@@ -5,6 +5,8 @@ from typing import Any
 
 from celery import Celery, signals
 
+from console import old_database
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ma_site.settings")
 # Celery's own: Django's checks of the source load every page, which takes a second. Tests run them.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
@@ -17,6 +19,13 @@ app.autodiscover_tasks()
 @signals.setup_logging.connect
 def _keep_our_logging(**_: Any) -> None:
     """A receiver, so that Celery leaves the JSON logging of the settings as it is."""
+
+
+@signals.worker_init.connect
+@signals.beat_init.connect
+def _refuse_other_database(**_: Any) -> None:
+    """One that a newer version migrated while this one was away."""
+    old_database.refuse(os.environ)
 
 
 @signals.worker_init.connect
