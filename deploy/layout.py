@@ -65,6 +65,11 @@ class Layout:
         return Path(tempfile.gettempdir()) / f"ma-{os.getuid()}-{digest}.sock"
 
     @property
+    def stopped(self) -> Path:
+        """When everything had ended in order last."""
+        return self.run / "stopped"
+
+    @property
     def restore_marker(self) -> Path:
         """There while a restore moves things about; what a killed one leaves."""
         return self.data / "restore.json"

@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from deploy import last_start, manage
+from deploy import last_start, manage, secret_files
 from deploy.config import Config
 from deploy.console import Say
 from deploy.environment import Process
@@ -197,6 +198,9 @@ def stop_everything(layout: Layout, say: Say) -> bool:
         _stop_in_order(runner, [state.name for state in runner.states() if state.state != "STOPPED"], say)
         runner.end()
     left = earlier_starts.end(layout)
+    if layout.run.is_dir() and not earlier_starts.find(layout):
+        # Whoever needs a site that does not run need not wait until its heartbeats are old.
+        secret_files.write(layout.stopped, f"{datetime.now(UTC).isoformat()}\n")
     if left and not ran:
         say(f"stopped {left} processes left by a killed runner")
     return ran or left > 0
