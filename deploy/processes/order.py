@@ -119,6 +119,28 @@ class Start:
         self._begin(KMA)
         self._until_ready(KMA)
 
+    def roll(self, *, demo: bool, offers: bool) -> None:
+        """Everything but broker and Redis from another version to this one: the site, then one KMA after the
+        other. `offers`: KMAs offer the demo's agents; `demo`: its orders are published."""
+        write_runner_files(self.processes, self.config, self.layout, demo=offers)
+        site = [*SITE, *(kind for kind in OTHERS if kind not in KMA)]
+        for process in reversed(self._of(site)):
+            self.runner.stop(process.name)
+        manage.quietly(self.config, self.layout, "prepare", "database")
+        self._begin(SITE)
+        self._until_ready(SITE)
+        manage.prepare_content(self.config, self.layout, demo=False, adopt_broker=False)
+        last_start.keep(self.config, self.layout)
+        self._begin(site)
+        self._until_ready(site)
+        for process in self._of(KMA):
+            self.runner.stop(process.name)
+            self._begin(KMA)
+            self._until_ready(KMA)
+        if demo:
+            self.runner.stop(*DEMO)
+            self.publish_demo()
+
     def pause(self) -> list[str]:
         """Stops what runs, in order, and returns its names; the runner stays."""
         names = [state.name for state in self.runner.states() if state.state != "STOPPED"]
