@@ -4,10 +4,11 @@ site is there again: MA before KMAs."""
 import argparse
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from deploy import certificates, environment, manage, secret_files
 from deploy.backups import create, database
@@ -60,15 +61,16 @@ def upgrade(config: Config, chosen: argparse.Namespace) -> int:
         say(line)
     if not chosen.check:
         _carry_out(config, layout, plan)
+        _end(layout)
     return 0
 
 
-def plan_of(found: dict[str, object]) -> Plan:
-    steps: Sequence[dict[str, object]] = found["steps"]  # type: ignore[assignment]
+def plan_of(found: Mapping[str, Any]) -> Plan:
+    steps = found["steps"]
     seconds: dict[str, float] = {}
     for step in steps:
         name = str(step["migration"])
-        seconds[name] = seconds.get(name, 0.0) + float(str(step["seconds"]))
+        seconds[name] = seconds.get(name, 0.0) + step["seconds"]
     slow = (
         f"{each['table']}: {each['rows']} rows, about {each['seconds']:.0f} s"
         for each in steps
@@ -79,8 +81,8 @@ def plan_of(found: dict[str, object]) -> Plan:
         seconds=sum(seconds.values()),
         one_way=tuple(dict.fromkeys(str(step["migration"]) for step in steps if not step["reversible"])),
         slow=tuple(slow),
-        applied=tuple(map(str, found["applied"])),  # type: ignore[call-overload]
-        jobs=int(str(found["jobs"])),
+        applied=tuple(found["applied"]),
+        jobs=found["jobs"],
     )
 
 
@@ -182,13 +184,18 @@ def _file(layout: Layout) -> Path:
 def _remember(layout: Layout, plan: Plan, backup: Path) -> None:
     """An upgrade that was killed and is begun again goes back to where the first one began."""
     known = _remembered(layout)
-    applied = known["applied"] if known and set(known["applied"]) <= set(plan.applied) else list(plan.applied)
-    one_way = sorted({*plan.one_way, *(known["one_way"] if known else ())})
-    content = {"applied": applied, "one_way": one_way, "backup": [str(backup)]}
-    secret_files.write(_file(layout), json.dumps(content))
+    if known is None or known["ended"]:
+        known = {"applied": list(plan.applied), "one_way": [], "backup": str(backup)}
+    one_way = sorted({*plan.one_way, *known["one_way"]})
+    secret_files.write(_file(layout), json.dumps({**known, "one_way": one_way, "ended": False}))
 
 
-def _remembered(layout: Layout) -> dict[str, list[str]] | None:
+def _end(layout: Layout) -> None:
+    if (known := _remembered(layout)) is not None:
+        secret_files.write(_file(layout), json.dumps({**known, "ended": True}))
+
+
+def _remembered(layout: Layout) -> dict[str, Any] | None:
     try:
         return dict(json.loads(_file(layout).read_text("utf-8")))
     except (OSError, ValueError):
@@ -202,15 +209,13 @@ def _back(config: Config, layout: Layout) -> int:
     if known["one_way"]:
         raise DeployError(
             f"no way leads back from {', '.join(known['one_way'])}: ./ma down, then with the old version "
-            f"./ma restore --apply {known['backup'][0]}"
+            f"./ma restore --apply {known['backup']}"
         )
     order.stop_everything(layout, say)
     for app, name in targets(known["applied"]):
         manage.quietly(config, layout, "migrate", app, name)
     _file(layout).unlink()
-    say(
-        "the database is as the old version had it. Take the clone back to it, then ./ma up --detach"
-    )
+    say("the database is as the old version had it. Take the clone back to it, then ./ma up --detach")
     return 0
 
 

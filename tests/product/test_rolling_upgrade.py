@@ -1,5 +1,5 @@
-"""The program of the version before is taken over by ./ma upgrade in the middle of a replay, while its KMAs go
-on and report: by truth files nothing is lost, and nothing is handled twice."""
+"""The program of the version before is taken over by ./ma upgrade in the middle of a replay, while its KMAs
+go on and report: by truth files nothing is lost, and nothing is handled twice."""
 
 import json
 import os
