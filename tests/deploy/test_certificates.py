@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.encryption import ends_of_file
-from deploy import certificates, config
+from contract.encryption import end_of_chain
+from deploy import certificates, config, secret_files
 from deploy.layout import Layout
 
 pytestmark = pytest.mark.process
@@ -45,7 +45,7 @@ def refuse_what_is_not_whole(files: certificates.Files) -> None:
     assert openssl("pkey", "-in", files.key, "-pubout") == shown
     assert files.pair.read_bytes() == files.key.read_bytes() + files.certificate.read_bytes()
     for path in (files.authority, files.certificate, files.pair):
-        assert ends_of_file(str(path)) > datetime.now(UTC) + timedelta(days=certificates.RENEW_DAYS)
+        assert end_of_chain(str(path)) > datetime.now(UTC) + timedelta(days=certificates.RENEW_DAYS)
 
 
 def test_it_is_made_once_and_only_its_owner_reads_it(layout: Layout) -> None:
@@ -76,7 +76,7 @@ def test_what_ends_soon_is_renewed_wherever_a_start_was_killed(
 ) -> None:
     files = certificates.files_of(layout)
     run = certificates._run
-    write = certificates.secret_files.write
+    write = secret_files.write
     left = 0
 
     def step() -> None:
@@ -103,7 +103,7 @@ def test_what_ends_soon_is_renewed_wherever_a_start_was_killed(
         old, left = files.certificate.read_bytes(), after
         with monkeypatch.context() as killer:
             killer.setattr(certificates, "_run", killed_run)
-            killer.setattr(certificates.secret_files, "write", killed_write)
+            killer.setattr(secret_files, "write", killed_write)
             killed = True
             with suppress(Killed):
                 ensure(layout)
