@@ -5,6 +5,7 @@ from typing import Any
 
 from celery import Celery, signals
 
+from console import old_database
 from exposition import notify
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ma_site.settings")
@@ -19,6 +20,13 @@ app.autodiscover_tasks()
 @signals.setup_logging.connect
 def _keep_our_logging(**_: Any) -> None:
     """A receiver, so that Celery leaves the JSON logging of the settings as it is."""
+
+
+@signals.worker_init.connect
+@signals.beat_init.connect
+def _refuse_other_database(**_: Any) -> None:
+    """One that a newer version migrated while this one was away."""
+    old_database.refuse(os.environ)
 
 
 @signals.worker_init.connect

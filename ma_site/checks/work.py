@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.provision import topology_differences
+from agents.site.backups import last_backup
 from broker.management.desired_topology import UNREADABLE
 from broker.port import BrokerError
 from console.broker import management
@@ -36,6 +37,24 @@ def _where(name: str, now: datetime) -> str:
     if place is None:
         return ""
     return f", on {place.host}" + (f"; standby {place.standby}" if place.standby else "")
+
+
+# -- the last good backup ------------------------------------------------------------------------------------
+
+
+@register_check("backup", 97)
+def check_backup(now: datetime) -> Iterator[Finding]:
+    last = last_backup()
+    if last.made_at is None:
+        if last.allowed is not None:
+            yield bad("none has been made yet", "./ma backup FOLDER: docs/how-to/backup.md")
+        return
+    hours = (now - last.made_at) / HOUR
+    says = f"the last one was made {hours:.0f} h ago: {last.place}"
+    if last.is_old(now):
+        yield bad(says, "./ma backup FOLDER: docs/how-to/backup.md")
+    else:
+        yield good(says)
 
 
 # -- the data pipeline: off by choice, ready, or not; and how its last run went ------------------------------

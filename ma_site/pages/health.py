@@ -33,6 +33,7 @@ from ma_site.pages.parts import (
     Part,
     address_parts,
     archive_parts,
+    backup_parts,
     broker_part,
     index_part,
     pipeline_part,
@@ -88,6 +89,7 @@ def components(now: datetime) -> list[tuple[str, Part]]:
         "retention": [_retention(now)],
         "pipeline": [pipeline_part(now)],
         "archive": archive_parts(),
+        "backup": backup_parts(now),
         "alerts": [_alerts(now)],
     }
     return [(code, part) for code, parts in found.items() for part in parts]

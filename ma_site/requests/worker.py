@@ -142,9 +142,22 @@ class Worker(ThreadWorker):
         if conn.request is None:
             if conn.stage is Stage.IDLE:
                 self._wait(conn, Stage.HEAD, bounds.HEAD_SECONDS)
-            self._read_head(conn)
+            if self.tls is None and conn.incoming[:1] == bounds.TLS_HELLO:
+                self._refuse_tls(conn)
+            else:
+                self._read_head(conn)
         elif len(conn.incoming) >= conn.length:
             self._hand_over(conn)
+
+    def _refuse_tls(self, conn: Connection) -> None:
+        self._release(conn)
+        conn.refused = True
+        try:
+            conn.sock.sendall(bounds.IN_CLEAR)
+        except OSError:
+            self._drop(conn)
+            return
+        self._after_thread(conn, keep=False)
 
     def _read_head(self, conn: Connection) -> None:
         if conn.incoming[:2] == b"\r\n":

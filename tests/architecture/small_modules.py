@@ -16,6 +16,7 @@ EARLY = "read before Django is there"
 REASONS = {
     "agents/api/heartbeat.py": "the one route of a KMA: what it needs no other route loads",
     "agents/groups/rules.py": RULE,
+    "agents/site/backups.py": "alerts, Health and doctor ask it; the command that notes one writes it",
     "agents/state_history.py": SEAM,
     "agents/isolation.py": SEAM,
     "alerts/deadman.py": "who evaluates and who stands in both ping: it knows no kind of alert",
