@@ -28,6 +28,7 @@ REASONS = {
     "console/rest/body_limits.py": EARLY,
     "dlq/index/rules.py": RULE,
     "dlq/pages/replay_progress.py": "one panel of a page that is long already",
+    "ma_site/upgrades.py": RULE,
     "ma_site/requests/stack.py": "one need of the interpreter, with its reason",
     "contract/fingerprint.py": "a rule of both programs, with its source",
     "failures/intake/gaps.py": RULE,
