@@ -1,6 +1,7 @@
 """How connections are protected, for MA and KMA alike: files of certificates, what TLS verifies, and where a
 connection in clear is allowed."""
 
+import re
 import ssl
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -102,14 +103,26 @@ def clear_problem(kind: str, hosts: Collection[str], allowed: frozenset[str], va
 UTC_TIME, GENERALIZED_TIME = 0x17, 0x18
 
 
-def ends_of_file(path: str) -> datetime:
-    """Of the first certificate in a PEM file. Raises OSError, ValueError."""
-    text = Path(path).read_text("ascii", errors="replace")
-    begin = text.find("-----BEGIN CERTIFICATE-----")
-    end = text.find("-----END CERTIFICATE-----", begin)
-    if begin < 0 or end < 0:
+def end_of_chain(path: str) -> datetime:
+    """Of a certificate with those that signed it: where one has ended none is of use. Raises OSError,
+    ValueError."""
+    return min(ends_of_file(path))
+
+
+def end_of_authorities(path: str) -> datetime:
+    """The last end: beside a new authority the old one may end. Raises OSError, ValueError."""
+    return max(ends_of_file(path))
+
+
+CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
+
+
+def ends_of_file(path: str) -> list[datetime]:
+    """Of each certificate in a PEM file, at least one. Raises OSError, ValueError."""
+    found = CERTIFICATE.findall(Path(path).read_text("ascii", errors="replace"))
+    if not found:
         raise ValueError(f"{path} holds no certificate")
-    return ends_of(ssl.PEM_cert_to_DER_cert(text[begin:end] + "-----END CERTIFICATE-----\n"))
+    return [ends_of(ssl.PEM_cert_to_DER_cert(text)) for text in found]
 
 
 def ends_of(certificate: bytes) -> datetime:

@@ -61,13 +61,14 @@ def ensure(config: Config, layout: Layout) -> None:
     files.folder.mkdir(parents=True, exist_ok=True)
     files.folder.chmod(0o700)
     if not _lasts(files.authority):
+        # First: whoever is killed before the end signs once more.
+        files.names.unlink(missing_ok=True)
         _openssl(
             "req", "-x509", *KEY, "-days", AUTHORITY_DAYS, "-subj", "/CN=MA installation",
             "-addext", "basicConstraints=critical,CA:TRUE",
             "-addext", "keyUsage=critical,keyCertSign,cRLSign",
             "-keyout", files.authority_key, "-out", files.authority,
         )  # fmt: skip
-        files.names.unlink(missing_ok=True)
     wanted = ",".join(names(config.host))
     known = files.names.read_text() if files.names.exists() else ""
     if not (_lasts(files.certificate) and known == wanted):
@@ -84,6 +85,7 @@ def names(host: str) -> Sequence[str]:
 
 def _sign(files: Files, wanted: str) -> None:
     request, extensions = files.folder / "request", files.folder / "extensions"
+    files.names.unlink(missing_ok=True)
     _openssl("req", "-new", *KEY, "-subj", f"/CN={LOOPBACK}", "-keyout", files.key, "-out", request)
     extensions.write_text(
         f"subjectAltName={wanted}\nbasicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth,clientAuth\n"
@@ -93,7 +95,8 @@ def _sign(files: Files, wanted: str) -> None:
         "-CAcreateserial", "-days", DAYS, "-extfile", extensions, "-out", files.certificate,
     )  # fmt: skip
     secret_files.write(files.pair, files.key.read_text() + files.certificate.read_text())
-    # Last: whoever is killed before it signs once more.
+    request.unlink()
+    extensions.unlink()
     secret_files.write(files.names, wanted)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from celery import Celery, signals
 
 from console import old_database
+from exposition import notify
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ma_site.settings")
 # Celery's own: Django's checks of the source load every page, which takes a second. Tests run them.
@@ -41,3 +42,20 @@ def _serve_metrics(**_: Any) -> None:
     from console.hooks import process_begins
 
     process_begins("worker")
+    notify.tell("READY=1")
+
+
+@signals.task_postrun.connect
+def _task_was_done(**_: Any) -> None:
+    notify.fed()
+
+
+@signals.beat_init.connect
+def _beat_begins(**_: Any) -> None:
+    notify.tell("READY=1")
+
+
+@signals.after_task_publish.connect
+def _task_was_sent(**_: Any) -> None:
+    """In beat its work; a worker that sends one has done some, too."""
+    notify.fed()

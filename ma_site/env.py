@@ -244,7 +244,8 @@ def _refuse_clear(reader: _Reader, read: Environment) -> None:
     if read.redis_url and redis_url.parse(read.redis_url).is_clear:
         reader.refuse_clear("MA_REDIS_URL", "redis", urlsplit(read.redis_url).hostname or "")
     if read.database.get("OPTIONS", {}).get("sslmode") in MAY_BE_CLEAR:
-        reader.refuse_clear("MA_DATABASE_URL", "database", read.database["HOST"])
+        for host in read.database["HOST"].split(","):
+            reader.refuse_clear("MA_DATABASE_URL", "database", host)
 
 
 def _monitoring(reader: _Reader) -> Monitoring:

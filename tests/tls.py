@@ -30,8 +30,11 @@ class Authority:
     def certificate(self) -> Path:
         return self.folder / "ca.crt"
 
-    def sign(self, name: str, *alternatives: str, subject: str = "server") -> tuple[Path, Path]:
-        """(certificate, key) for `alternatives`, as `IP:127.0.0.1` or `DNS:db.example`."""
+    def sign(
+        self, name: str, *alternatives: str, subject: str = "server", days: int = 2
+    ) -> tuple[Path, Path]:
+        """(certificate, key) for `alternatives`, as `IP:127.0.0.1` or `DNS:db.example`. With less than 0
+        `days` it has expired."""
         key, request, certificate = (self.folder / f"{name}.{end}" for end in ("key", "csr", "crt"))
         _openssl(
             "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
@@ -42,7 +45,7 @@ class Authority:
         extensions.write_text(f"subjectAltName={','.join(alternatives)}\n" if alternatives else "")
         _openssl(
             "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.folder / "ca.key",
-            "-CAcreateserial", "-days", "2", "-extfile", extensions, "-out", certificate,
+            "-CAcreateserial", "-days", str(days), "-extfile", extensions, "-out", certificate,
         )  # fmt: skip
         key.chmod(0o600)
         return certificate, key

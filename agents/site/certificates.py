@@ -3,6 +3,7 @@ minutes."""
 
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from agents.models import ComponentCondition, ComponentState
 from agents.site.components import note_state
 from broker import dialing
 from contract import redis_url
-from contract.encryption import ends_of, ends_of_file
+from contract.encryption import end_of_authorities, end_of_chain, ends_of
 
 NAME = "certificates"
 EVERY, SOON = timedelta(minutes=10), timedelta(days=30)
@@ -54,27 +55,62 @@ def _expected() -> frozenset[str]:
 
 
 def _sources() -> dict[str, Callable[[], datetime]]:
-    found: dict[str, Callable[[], datetime]] = {}
-    for account, protocol in ((settings.MA_BROKER_AMQP, "amqp"), (settings.MA_BROKER_STOMP, "stomp")):
-        for address in dialing.parse(account.url, protocol):
-            if address.secure:
-                found[str(address)] = partial(_shown_by, address.host, address.port)
-    redis = urlsplit(redis_url.parse(settings.MA_REDIS_URL).url)
-    if redis.scheme == "rediss":
-        host, port = redis.hostname or "", redis.port or 6379
-        found[f"{host}:{port}"] = partial(_shown_by, host, port)
-    for path in (settings.MA_BROKER_AMQP.tls.certificate, settings.MA_TLS_CERT):
-        if path:
-            found[path] = partial(ends_of_file, path)
-    return found
+    """Whoever shows one, by address; then our own and the authorities that we believe, by file."""
+    shown = {**_brokers(), **_redis(), **_database()}
+    redis = redis_url.parse(settings.MA_REDIS_URL).tls
+    database = settings.DATABASES["default"].get("OPTIONS", {})
+    broker = settings.MA_BROKER_AMQP.tls
+    own = (broker.certificate, redis.get("ssl_certfile"), database.get("sslcert"), settings.MA_TLS_CERT)
+    believed = (broker.ca, redis.get("ssl_ca_certs"), database.get("sslrootcert"))
+    return {
+        **shown,
+        **{path: partial(end_of_chain, path) for path in own if path},
+        **{path: partial(end_of_authorities, path) for path in believed if path},
+    }
 
 
-def _shown_by(host: str, port: int) -> datetime:
+def _brokers() -> dict[str, Callable[[], datetime]]:
+    return {
+        str(address): partial(_shown_by, address.host, address.port)
+        for account, protocol in ((settings.MA_BROKER_AMQP, "amqp"), (settings.MA_BROKER_STOMP, "stomp"))
+        for address in dialing.parse(account.url, protocol)
+        if address.secure
+    }
+
+
+def _redis() -> dict[str, Callable[[], datetime]]:
+    parts = urlsplit(redis_url.parse(settings.MA_REDIS_URL).url)
+    if parts.scheme != "rediss":
+        return {}
+    host, port = parts.hostname or "", parts.port or 6379
+    return {f"{host}:{port}": partial(_shown_by, host, port)}
+
+
+def _database() -> dict[str, Callable[[], datetime]]:
+    known = settings.DATABASES["default"]
+    if known.get("OPTIONS", {}).get("sslmode") not in ("require", "verify-ca", "verify-full"):
+        return {}
+    host, port = known["HOST"], int(known["PORT"] or 5432)
+    if not host or host.startswith("/"):
+        return {}  # a Unix socket, which has no TLS
+    return {f"{host}:{port}": partial(_shown_by, host, port, ask=_ask_postgresql)}
+
+
+SSL_REQUEST, WILLING = struct.pack("!ii", 8, 80877103), b"S"
+
+
+def _ask_postgresql(plain: socket.socket) -> None:
+    """It speaks in clear until it is asked for TLS."""
+    plain.sendall(SSL_REQUEST)
+    if plain.recv(1) != WILLING:
+        raise ConnectionError("no TLS there")
+
+
+def _shown_by(host: str, port: int, ask: Callable[[socket.socket], None] = lambda plain: None) -> datetime:
     """It need not be believed to be read: who connects says what is wrong with it."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with (
-        socket.create_connection((host, port), SECONDS) as plain,
-        context.wrap_socket(plain, server_hostname=host) as secured,
-    ):
-        return ends_of(secured.getpeercert(binary_form=True) or b"")
+    with socket.create_connection((host, port), SECONDS) as plain:
+        ask(plain)
+        with context.wrap_socket(plain, server_hostname=host) as secured:
+            return ends_of(secured.getpeercert(binary_form=True) or b"")

@@ -27,6 +27,15 @@ CHUNK = 64 * 1024
 SAID = 300  # characters of an answer that is none of ours
 
 
+# By the verification error of OpenSSL (x509_vfy.h): what another authority would not mend.
+WHAT_TO_DO = {
+    9: "It is not valid yet: compare the clocks of both machines.",
+    10: "It has expired: renew it there.",
+    62: "It is for another host: use a name that it contains.",
+    64: "It is for another host: use a name that it contains.",
+}
+
+
 class Exit(IntEnum):
     """DONE, also where there was nothing to do. REFUSED by the site. CHANGES: a plan has some. AWAY: the
     site, its database or its broker does not answer. USAGE: the command itself is wrong."""
@@ -138,7 +147,8 @@ class Site:
 
     def _untrusted(self, error: ssl.SSLCertVerificationError) -> RemoteError:
         what = f"The certificate of {self.base} is not trusted: {error.verify_message}."
-        return RemoteError(Exit.AWAY, what, "Pass the certificate of its authority: --ca FILE.")
+        known = "Pass the certificate of its authority: --ca FILE."
+        return RemoteError(Exit.AWAY, what, WHAT_TO_DO.get(error.verify_code, known))
 
 
 def _no_answer_of_ours(base: str, status: int, raw: bytes) -> RemoteError:

@@ -9,6 +9,7 @@ from agents.site.backups import last_backup
 from broker.management.desired_topology import UNREADABLE
 from broker.port import BrokerError
 from console.broker import management
+from console.leases.queries import place_of
 from console.processes import seconds_since
 from dlq.index.undelivered import by_queue
 from insights.archive.readiness import is_default
@@ -28,7 +29,14 @@ def check_processes(now: datetime) -> Iterator[Finding]:
         elif seconds > LATE_SECONDS[name]:
             yield bad(f"{shown}: no heartbeat for {seconds:.0f} s", f"./ma status; ./ma logs {name}")
         else:
-            yield good(f"{shown}: last heartbeat {seconds:.0f} s ago")
+            yield good(f"{shown}: last heartbeat {seconds:.0f} s ago{_where(name, now)}")
+
+
+def _where(name: str, now: datetime) -> str:
+    place = place_of(name, now)
+    if place is None:
+        return ""
+    return f", on {place.host}" + (f"; standby {place.standby}" if place.standby else "")
 
 
 # -- the last good backup ------------------------------------------------------------------------------------

@@ -191,3 +191,6 @@ ANSWERS_HELD = 64 * MB
 LINGER_SECONDS, REFUSED_SECONDS, LINGER_MOST = 2.0, 10.0, 64 * MB
 SWEEP_SECONDS = 0.25
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+# Of a client that speaks TLS where the site does not: told at once, or it waits for the time of a head.
+TLS_HELLO = b"\x16"
+IN_CLEAR = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"

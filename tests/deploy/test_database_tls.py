@@ -9,12 +9,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from agents.site import certificates
+from contract.encryption import end_of_chain
 from deploy.config import LOOPBACK
 from deploy.installing import artemis_download
 from deploy.services import postgres as postgres_program
 from ma_site import env
+from ma_site.service_urls import parse_database
 from tests import environment
 from tests.tls import Authority
 
@@ -101,6 +105,20 @@ def test_a_wrong_authority_and_a_wrong_name_are_refused(database: Database) -> N
     ca = database.authority.certificate
     other_name = database.django(database.url(f"sslmode=verify-full&sslrootcert={ca}", host="localhost"))
     assert "does not match host name" in other_name, other_name
+
+
+def test_the_end_of_the_server_s_certificate_is_seen(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ca = str(database.authority.certificate)
+    for mode, seen in (("verify-full", True), ("require", True), ("disable", False)):
+        known = parse_database(database.url(f"sslmode={mode}" + (f"&sslrootcert={ca}" if seen else "")))
+        with monkeypatch.context() as another:
+            another.setitem(settings.DATABASES, "default", known)
+            found = dict(certificates.seen_now())
+        end = found.get(f"{LOOPBACK}:{known['PORT']}")
+        assert end == (end_of_chain(str(database.authority.folder / "server.crt")) if seen else None)
+        assert (ca in found) is seen
 
 
 @pytest.mark.parametrize(

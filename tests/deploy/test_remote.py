@@ -219,14 +219,20 @@ def test_tls_is_verified_by_the_authority_that_is_named(
         assert run("--url", url, "--ca", str(ours.certificate), "settings", "list") == 0
         for trusted in ([], ["--ca", str(other.certificate)]):
             assert run("--url", url, *trusted, "settings", "list") == Exit.AWAY
-            assert "is not trusted" in capsys.readouterr().err
+            error = capsys.readouterr().err
+            assert "is not trusted" in error and "--ca FILE" in error
         assert listener.tokens == {f"Bearer {TOKEN}"}
         for wrong in (tmp_path / "none", Path(__file__)):
             assert run("--url", url, "--ca", str(wrong), "settings", "list") == Exit.USAGE
     with listening(an_ma, misnamed) as listener:
         url = f"https://127.0.0.1:{listener.port}"
         assert run("--url", url, "--ca", str(ours.certificate), "settings", "list") == Exit.AWAY
+        assert "use a name that it contains" in capsys.readouterr().err
         assert listener.asked == []
+    with listening(an_ma, ours.sign("over", "IP:127.0.0.1", days=-1)) as listener:
+        url = f"https://127.0.0.1:{listener.port}"
+        assert run("--url", url, "--ca", str(ours.certificate), "settings", "list") == Exit.AWAY
+        assert "renew it there" in capsys.readouterr().err
 
 
 # -- how it ends ---------------------------------------------------------------------------------------------

@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django import conf
 from django.utils import timezone
 
 from agents.models import ComponentCondition, ComponentState
 from agents.site import certificates
 from alerts.sources.components import CERTIFICATES
 from broker.port import Account
-from contract.encryption import TlsFiles, ends_of_file
+from contract.encryption import TlsFiles, end_of_authorities, end_of_chain
 from ma_site.checks.services import check_certificates
 from tests.tls import Authority, Echo
 
@@ -33,10 +34,18 @@ def broker(authority: Authority, settings: object) -> Iterator[Echo]:
 
 
 def test_the_end_is_read_from_the_file_that_openssl_wrote(authority: Authority) -> None:
-    left = ends_of_file(str(authority.certificate)) - datetime.now(UTC)
+    left = end_of_chain(str(authority.certificate)) - datetime.now(UTC)
     assert timedelta(days=1, hours=23) < left <= timedelta(days=2)
     with pytest.raises(ValueError, match="holds no certificate"):
-        ends_of_file(str(authority.folder / "ca.key"))
+        end_of_chain(str(authority.folder / "ca.key"))
+
+
+def test_a_chain_ends_with_its_first_and_authorities_with_their_last(authority: Authority) -> None:
+    short, long = authority.sign("short", days=5)[0], authority.sign("long", days=50)[0]
+    both = authority.folder / "both.pem"
+    both.write_bytes(long.read_bytes() + short.read_bytes())
+    assert end_of_chain(str(both)) == end_of_chain(str(short))
+    assert end_of_authorities(str(both)) == end_of_chain(str(long))
 
 
 def test_what_ends_soon_is_kept_and_told_and_what_cannot_be_asked_stays(broker: Echo) -> None:
@@ -67,13 +76,26 @@ def test_it_is_looked_at_every_ten_minutes(broker: Echo) -> None:
     assert ComponentState.objects.get(name=certificates.NAME).measured_at > now
 
 
-def test_a_certificate_of_the_site_s_own_is_read_from_its_file(
-    authority: Authority, settings: object
+def test_own_certificates_and_authorities_are_read_from_their_files(
+    authority: Authority, settings: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    certificate, key = map(str, authority.sign("client", subject="ma-ops"))
-    settings.MA_TLS_CERT = certificate  # type: ignore[attr-defined]
-    settings.MA_BROKER_AMQP = Account("amqp://127.0.0.1:1", "", "", TlsFiles("", certificate, key))  # type: ignore[attr-defined]
-    assert dict(certificates.seen_now()).keys() == {certificate}
+    """Of site, broker, Redis and database."""
+    names = ("site", "broker", "redis", "database")
+    own = {name: tuple(map(str, authority.sign(name, days=9))) for name in names}
+    believed = [str(Authority.create(authority.folder / name).certificate) for name in names[1:]]
+    settings.MA_TLS_CERT = own["site"][0]  # type: ignore[attr-defined]
+    files = TlsFiles(believed[0], *own["broker"])
+    settings.MA_BROKER_AMQP = Account("amqp://127.0.0.1:1", "", "", files)  # type: ignore[attr-defined]
+    certificate, key = own["redis"]
+    settings.MA_REDIS_URL = (  # type: ignore[attr-defined]
+        f"rediss://:x@127.0.0.1:1/0?ssl_ca_certs={believed[1]}&ssl_certfile={certificate}&ssl_keyfile={key}"
+    )
+    known = conf.settings.DATABASES["default"]
+    options = {"sslrootcert": believed[2], "sslcert": own["database"][0]}
+    with monkeypatch.context() as another:
+        another.setitem(conf.settings.DATABASES, "default", {**known, "OPTIONS": options})
+        seen = dict(certificates.seen_now())
+    assert seen.keys() == {*believed, *(certificate for certificate, _key in own.values())}
 
 
 def test_without_tls_there_is_nothing_to_keep() -> None:
