@@ -30,6 +30,7 @@ REASONS = {
     "dlq/index/rules.py": RULE,
     "dlq/pages/replay_progress.py": "one panel of a page that is long already",
     "ma_site/beat.py": "Celery looks for the scheduler by name, and loads nothing else with it",
+    "ma_site/upgrades.py": RULE,
     "ma_site/requests/stack.py": "one need of the interpreter, with its reason",
     "contract/fingerprint.py": "a rule of both programs, with its source",
     "failures/intake/gaps.py": RULE,
