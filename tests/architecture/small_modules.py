@@ -37,6 +37,7 @@ REASONS = {
     "failures/intake/sanitize.py": RULE,
     "failures/protocols/setting_removal.py": "what a hook of agents asks for",
     "failures/saved_filters.py": "derived from console/saved_filters in a few lines",
+    "contract/support.py": "a rule of its own, beside the page that has it in words",
     "exposition/notify.py": SEAM,
     "ma_site/upgrades.py": RULE,
     "kma/__main__.py": "the command `kma`, before its environment is read",
