@@ -1,12 +1,14 @@
 """An installation that encrypts every connection: the main job, and nobody who listens in clear."""
 
 import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from deploy.layout import Layout
 from tests.product.house import PORTS, House
 from tests.product.test_main_job import main_job
 
@@ -33,6 +35,59 @@ def house(child_processes: None, tmp_path_factory: pytest.TempPathFactory) -> It
 def test_the_main_job_over_tls(house: House) -> None:
     assert house.facts["url"].startswith("https://")
     main_job(house, 500)
+
+
+def test_a_jms_client_sends_by_the_address_that_env_prints(house: House) -> None:
+    """In clear it sends nothing."""
+    address = house.setting("by-jms")
+    account = house.facts["broker"]["accounts"]["publisher"]
+    core = house.facts["broker"]["core"]
+    for url in (core.partition("?")[0], core):
+        subprocess.run(
+            [house.data / "broker" / "bin" / "artemis", "producer", "--silent", "--message-count", "3",
+             "--destination", f"topic://{address}", "--url", url, "--user", account["user"],
+             "--password", account["password"]],
+            capture_output=True, timeout=300, check=False,
+        )  # fmt: skip
+    house.until("three have come", lambda: house.count("by-jms") == [3])
+
+
+def test_nobody_listens_who_is_not_greeted_below(house: House) -> None:
+    """But for figures, which are in clear on loopback."""
+    figures = {int(each.rpartition(":")[2]) for each in (*house.metrics_of_site, *house.metrics_of_kmas)}
+    ports = {int(house.environ[name]) for name in PORTS}
+    listening = set().union(*map(listening_ports, family(Layout(house.data).supervisor_pid)))
+    assert ports <= listening <= ports | figures
+
+
+def family(pid_file: Path) -> set[int]:
+    """Of a process and all that came from it."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found, more = set(), {int(pid_file.read_text())}
+    while more:
+        found |= more
+        more = {pid for pid, parent in parents.items() if parent in more}
+    return found
+
+
+LISTEN = "0A"
+
+
+def listening_ports(pid: int) -> set[int]:
+    """Over IPv4 and IPv6."""
+    held = set()
+    for each in Path(f"/proc/{pid}/fd").glob("*"):
+        with suppress(OSError):
+            held.add(str(each.readlink()))
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").open()]
+    return {
+        int(row[1].rpartition(":")[2], 16)
+        for row in rows
+        if row[3] == LISTEN and f"socket:[{row[9]}]" in held
+    }
 
 
 @pytest.mark.parametrize("port", PORTS)
