@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Django's command line. `migrate` and `prepare` refuse databases of before 0.9.0; `history` only asks."""
+"""Django's command line. What changes or follows a
+database refuses one of another version; `history` only asks."""
 
 import os
 import sys
 
 from console import old_database
 
-ASKING = ("migrate", "prepare", "history")
+ASKING = ("migrate", "prepare", "history", "follow_dead_letters")
 
 
 def main() -> None:

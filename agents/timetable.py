@@ -21,6 +21,10 @@ from cronsim import CronSim
 LOOKS_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=366))
 
 
+# A week has every combination of day and time that most crontabs mean.
+GAP_WITHIN = timedelta(days=8)
+
+
 @dataclass(frozen=True, slots=True)
 class Timetable:
     """Exactly one of `crontab` (valid, five fields, read in `time_zone`) and `every_seconds`."""
@@ -61,6 +65,20 @@ def last_window(timetable: Timetable, after: datetime, until: datetime) -> datet
 
 def next_windows(timetable: Timetable, now: datetime, count: int) -> list[datetime]:
     return list(islice(timetable.after(now), count))
+
+
+def leaves_a_gap(timetable: Timetable, length: timedelta, now: datetime) -> bool:
+    """Returns whether windows of that length are ever all closed, within GAP_WITHIN of the next one."""
+    before: datetime | None = None
+    for due in timetable.after(now):
+        if before is None:
+            first = due
+        elif due - before > length:
+            return True
+        if due - first > GAP_WITHIN:
+            return False
+        before = due
+    return True
 
 
 def _newest(timetable: Timetable, after: datetime, until: datetime) -> datetime | None:

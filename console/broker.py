@@ -3,6 +3,7 @@ answers."""
 
 import os
 import re
+import secrets
 import socket
 import threading
 from collections.abc import Callable
@@ -21,6 +22,8 @@ WAIT_SECONDS = 1.5
 
 T = TypeVar("T")
 
+# In containers processes of two hosts may have one name and one pid.
+_UNIQUE = secrets.token_hex(4)
 _lock = threading.Lock()
 _connection: Management | None = None
 _process = 0
@@ -42,7 +45,7 @@ def management() -> Management:
 def reply_queue() -> str:
     """One per process; the broker deletes it when the process is gone (address settings of MA.reply.#)."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
-    return f"MA.reply.{host}-{os.getpid()}"
+    return f"MA.reply.{host}-{os.getpid()}-{_UNIQUE}"
 
 
 def with_timeout(call: Callable[[], T]) -> T:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from console.audit.models import AuditEntry
+from console.leases.models import Lease
 from console.processes import NamedLock, ProcessHeartbeat
 
 SERVER_PREFIX = "kma_"
@@ -99,6 +100,7 @@ class SavedFilter(models.Model):
 __all__ = [
     "ApiToken",
     "AuditEntry",
+    "Lease",
     "NamedLock",
     "ProcessHeartbeat",
     "SavedFilter",

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from deploy import config as configuration
 from deploy import disk, last_start, manage, release
-from deploy.commands import status, test, up
+from deploy.commands import backup, status, test, up, upgrade
 from deploy.config import Config
 from deploy.console import DeployError, discard_output
 from deploy.last_start import Choice
@@ -35,7 +35,7 @@ DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
 OF_THIS_SHELL = ("test", "bench", "docs", "release", "audit")
 
 # Whatever the environment says of another site.
-LOCAL = ("up", "down", "status", "logs", "env", "demo", *DELEGATED)
+LOCAL = ("up", "down", "status", "logs", "env", "demo", "backup", "restore", "upgrade", *DELEGATED)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,6 +97,9 @@ def _command(arguments: Sequence[str]) -> int:
         ),
         "env": lambda config: status.env(config, as_json=chosen.json),
         "demo": lambda config: up.demo(config, stop=chosen.stop),
+        "backup": lambda config: backup.backup(config, chosen),
+        "upgrade": lambda config: upgrade.upgrade(config, chosen),
+        "restore": lambda config: backup.restored(config, chosen),
     }
     return commands[chosen.command](_config(chosen.command))
 
@@ -133,6 +136,8 @@ def parser() -> argparse.ArgumentParser:
         "--json", action="store_true"
     )
     commands.add_parser("demo", help="publish demo orders").add_argument("--stop", action="store_true")
+    backup.add_parsers(commands)
+    upgrade.add_parser(commands)
     # Only for the list of commands: they are dispatched before.
     commands.add_parser("doctor", help="check the installation and recommend actions")
     commands.add_parser("reindex", help="rebuild the full-text index of dead letters")

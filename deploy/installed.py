@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from deploy import units
 from deploy.config import LOOPBACK, REPOSITORY
 from deploy.console import DeployError
 from deploy.environment import parse_procfile
@@ -26,6 +27,7 @@ USAGE = f"""usage: ma COMMAND …
   {" | ".join(ROLES)}    runs this role in the foreground, as a service does
   manage COMMAND …            runs a command of Django's
   COMMAND …                   the same: ma migrate, ma doctor, ma create-server NAME
+  install-units               writes services of systemd: --prefix FOLDER, --role ROLE
   --url URL COMMAND …         uses a site over REST
   --version
 
@@ -48,6 +50,8 @@ def _run(given: Sequence[str]) -> int:
     if given[0] == "--version":
         print(version())
         return 0
+    if given[0] == "install-units":
+        return units.install(given[1:])
     if given[0].startswith("-"):
         return remote.main(given, os.environ, ROLES)
     environ = environment(os.environ)

@@ -64,6 +64,16 @@ class Layout:
         digest = hashlib.sha256(os.fsencode(self.data)).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"ma-{os.getuid()}-{digest}.sock"
 
+    @property
+    def stopped(self) -> Path:
+        """When everything had ended in order last."""
+        return self.run / "stopped"
+
+    @property
+    def restore_marker(self) -> Path:
+        """There while a restore moves things about; what a killed one leaves."""
+        return self.data / "restore.json"
+
     def kma(self, server: str) -> Path:
         return self.data / "kma" / server
 

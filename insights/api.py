@@ -9,7 +9,7 @@ from rest_framework import generics, mixins, serializers, status
 from rest_framework.viewsets import GenericViewSet
 
 from console.operations.rest import Answer, OperationsMixin
-from console.rest.lists import KeysetPages
+from console.rest.lists import KeysetPages, NoFilters
 from console.rest.serializers import QuerySerializer, ReasonCode, ReasonParams, ReasonText
 from insights.models import InsightTable, PipelineRun
 from insights.runs.folder import TABLES
@@ -63,7 +63,7 @@ class PipelineRunViewSet(
     }
     lookup_value_converter = "uuid"
     pagination_class = NewestRuns
-    filter_backends = ()
+    filter_backends = (NoFilters,)
 
 
 class InsightTableSerializer(serializers.ModelSerializer[InsightTable]):
@@ -80,7 +80,7 @@ class Insights(generics.ListAPIView[InsightTable]):
 
     queryset = InsightTable.objects.order_by("name")
     serializer_class = InsightTableSerializer
-    filter_backends = ()
+    filter_backends = (NoFilters,)
     pagination_class = None
     action_permissions = {"get": ("insights.view_pipelinerun",)}
 

@@ -45,10 +45,21 @@ class MaSiteConfig(AppConfig):
                 "sign_in": _("sign in"),
                 "sign_out": _("sign out"),
                 "adopt_broker": _("take over the broker"),
+                "backup": _("make a backup"),
                 "setting.bulk": _("change several settings"),
             }
         )
-        text.DETAILS.declare({"before": _("previous site"), "site": _("site id")})
+        text.DETAILS.declare(
+            {
+                "before": _("previous site"),
+                "site": _("site id"),
+                "made_at": _("made"),
+                "place": _("place"),
+                "size": _("bytes"),
+                "left_out": _("not included"),
+                "stopped": _("seconds stopped"),
+            }
+        )
         declare_people()
 
 

@@ -65,6 +65,7 @@ class Environment:
     bin_days: int
     retention_days: int
     retention_silent_days: int
+    backup_hours: int
     intake_rows_per_minute: int
     intake_mb_per_minute: int
     retention_keep_dead: bool
@@ -189,6 +190,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         given_back_often=reader.option("MA_GIVEN_BACK_OFTEN", _whole(1, 1_000_000), "5"),
         bin_days=reader.option("MA_BIN_DAYS", _whole(1, 36_500), "30"),
         retention_days=reader.option("MA_RETENTION_DAYS", _whole(0, 36_500), "30"),
+        backup_hours=reader.option("MA_BACKUP_HOURS", _whole(0, 87_600), "0"),
         retention_silent_days=reader.option("MA_RETENTION_SILENT_DAYS", _whole(0, 36_500), "90"),
         intake_rows_per_minute=reader.option("MA_INTAKE_ROWS_PER_MINUTE", _whole(1, 2_000_000_000), "600000"),
         intake_mb_per_minute=reader.option("MA_INTAKE_MB_PER_MINUTE", _whole(1, 1_000_000_000), "6000"),
@@ -242,7 +244,8 @@ def _refuse_clear(reader: _Reader, read: Environment) -> None:
     if read.redis_url and redis_url.parse(read.redis_url).is_clear:
         reader.refuse_clear("MA_REDIS_URL", "redis", urlsplit(read.redis_url).hostname or "")
     if read.database.get("OPTIONS", {}).get("sslmode") in MAY_BE_CLEAR:
-        reader.refuse_clear("MA_DATABASE_URL", "database", read.database["HOST"])
+        for host in read.database["HOST"].split(","):
+            reader.refuse_clear("MA_DATABASE_URL", "database", host)
 
 
 def _monitoring(reader: _Reader) -> Monitoring:

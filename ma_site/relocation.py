@@ -73,15 +73,28 @@ def check_source(now: datetime) -> None:
         )
     if running := running_processes(now):
         raise NotMoved(
-            f"The site runs ({', '.join(running)}). Stop it with ./ma down, wait 90 s, then try again."
+            f"The site runs ({', '.join(running)}). Stop it with ./ma down, then try again; processes "
+            f"that ./ma did not start count as running for {ALIVE.seconds} s after their last heartbeat."
         )
 
 
 def running_processes(now: datetime) -> list[str]:
-    """Those that have shown themselves lately: by a heartbeat, the web by a server that it heard."""
+    """Those that have shown themselves lately, and since `./ma down` had ended all of them: by a heartbeat,
+    the web by a server that it heard."""
+    stopped = stopped_at()
     since = now - ALIVE
+    if stopped is not None and since < stopped <= now:
+        since = stopped
     found = list(ProcessHeartbeat.objects.filter(at__gt=since).values_list("process", flat=True))
     return [*found, "web"] if Server.objects.filter(last_seen_at__gt=since).exists() else found
+
+
+def stopped_at() -> datetime | None:
+    """When `./ma down` had ended everything; None where it never did, or does not run this site."""
+    try:
+        return datetime.fromisoformat((settings.MA_DATA / "run" / "stopped").read_text("utf-8").strip())
+    except (OSError, ValueError):
+        return None
 
 
 def prepare_target(database: dict[str, Any], url: str) -> None:

@@ -14,11 +14,16 @@ SSL_FILES = ("sslrootcert", "sslcert", "sslkey")
 # libpq goes on in clear where the server wants it.
 MAY_BE_CLEAR = ("disable", "allow", "prefer")
 VERIFYING = ("require", "verify-ca", "verify-full")
+# Which server will do: one that takes writes, not a standby.
+ROLE = "target_session_attrs"
+WRITING = ("read-write", "primary")
+POSTGRESQL_PORT = "5432"
 
 
 def parse_database(url: str) -> dict[str, Any]:
     """Django's DATABASES entry of `sqlite:///ABSOLUTE/PATH` or
-    `postgresql://user:pw@host:port/name?sslmode=…`, with the TLS parameters as OPTIONS. Raises ValueError."""
+    `postgresql://user:pw@host:port,host:port/name?sslmode=…`, with the parameters as OPTIONS. Raises
+    ValueError."""
     parts = urlsplit(url)
     if parts.fragment:
         raise ValueError("contains #: write # in a password as %23")
@@ -42,15 +47,40 @@ def _postgresql(parts: SplitResult) -> dict[str, Any]:
     name = unquote(parts.path.lstrip("/"))
     if not name:
         raise ValueError("the name of the database is missing: postgresql://user:password@host:port/name")
+    given = _refuse_unknown(parts.query, ("sslmode", *SSL_FILES, ROLE))
+    servers = _servers(parts)
+    role = {ROLE: _role(given.pop(ROLE, None), len(servers))}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": unquote(parts.hostname or ""),
-        "PORT": str(parts.port or ""),
-        "OPTIONS": _tls(_refuse_unknown(parts.query, ("sslmode", *SSL_FILES)), unquote(parts.hostname or "")),
+        "HOST": ",".join(host for host, _port in servers),
+        "PORT": ",".join(port for _host, port in servers),
+        "OPTIONS": {name: value for name, value in role.items() if value} | _tls(given, servers),
     }
+
+
+def _servers(parts: SplitResult) -> list[tuple[str, str]]:
+    """Host and port of each: libpq asks them in turn. Of one server both may be empty."""
+    given = parts.netloc.rpartition("@")[2].split(",")
+    each = [urlsplit(f"//{one}") for one in given]
+    found = [(unquote(one.hostname or ""), str(one.port or "")) for one in each]
+    if len(found) > 1:
+        if not all(host for host, _port in found):
+            raise ValueError("has a comma without a host beside it")
+        found = [(host, port or POSTGRESQL_PORT) for host, port in found]
+    if len(set(found)) < len(found):
+        raise ValueError("names a server twice")
+    return found
+
+
+def _role(given: str | None, servers: int) -> str:
+    """Of several servers one takes writes. A read-only one that answered would break every write until
+    somebody restarts the site."""
+    if given is not None and given not in WRITING:
+        raise ValueError(f"{ROLE} must be one of {', '.join(WRITING)}: the site writes")
+    return given or (WRITING[0] if servers > 1 else "")
 
 
 def _refuse_unknown(query: str, known: tuple[str, ...]) -> dict[str, str]:
@@ -64,10 +94,10 @@ def _refuse_unknown(query: str, known: tuple[str, ...]) -> dict[str, str]:
     return dict(given)
 
 
-def _tls(given: dict[str, str], host: str) -> dict[str, str]:
+def _tls(given: dict[str, str], servers: list[tuple[str, str]]) -> dict[str, str]:
     """Files without a mode that needs TLS would be ignored whenever the server speaks without. A server on
     another machine is verified unless the URL says otherwise."""
-    if not is_local(host):
+    if not all(is_local(host) for host, _port in servers):
         given = {"sslmode": "verify-full", **given}
     files = [name for name in SSL_FILES if name in given]
     mode = given.get("sslmode")

@@ -31,6 +31,7 @@ MA_SECOND_PERSON_ABOVE = ENVIRONMENT.second_person_above
 MA_GIVEN_BACK_OFTEN = ENVIRONMENT.given_back_often
 MA_BIN_DAYS = ENVIRONMENT.bin_days
 MA_RETENTION_DAYS = ENVIRONMENT.retention_days
+MA_BACKUP_HOURS = ENVIRONMENT.backup_hours
 MA_RETENTION_SILENT_DAYS = ENVIRONMENT.retention_silent_days
 MA_INTAKE_ROWS_PER_MINUTE = ENVIRONMENT.intake_rows_per_minute
 MA_INTAKE_BYTES_PER_MINUTE = ENVIRONMENT.intake_mb_per_minute * 1024 * 1024
@@ -100,6 +101,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "ma_site.requests.middleware.SecurityHeaders",
+    "ma_site.requests.probes.Probes",
     "ma_site.requests.middleware.RequestId",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -147,7 +149,15 @@ SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000; "
     "PRAGMA cache_size=-32000; PRAGMA wal_autocheckpoint=8000;",
 }
-POSTGRESQL_OPTIONS = {"connect_timeout": 5}
+# A server whose host is gone answers nothing, not even that it is gone: without these whoever waits for it
+# would wait for a quarter of an hour. Milliseconds, then seconds.
+POSTGRESQL_OPTIONS = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 15_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+}
 DATABASES = {"default": {**ENVIRONMENT.database, "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}}
 DATABASES["default"]["OPTIONS"] = {
     **(SQLITE_OPTIONS if "sqlite" in DATABASES["default"]["ENGINE"] else POSTGRESQL_OPTIONS),
@@ -232,7 +242,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "console.rest.lists.Pages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "console.rest.errors.answer",
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_FILTER_BACKENDS": ["console.rest.lists.StrictFilters"],
     "PAGE_SIZE": 100,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -301,7 +311,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_TIME_LIMIT = 300
 CELERY_TIMEZONE = "UTC"
 # All entries are intervals, so that nothing has to be remembered from one start to the next.
-CELERY_BEAT_SCHEDULER = "celery.beat.Scheduler"
+CELERY_BEAT_SCHEDULER = "ma_site.beat.LeasedScheduler"
 CELERY_BEAT_SCHEDULE = {
     "tend": {"task": "agents.tend", "schedule": schedule(5.0), "options": {"expires": 5}},
     "measure": {"task": "ma_site.measure", "schedule": schedule(5.0), "options": {"expires": 5}},

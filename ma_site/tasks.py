@@ -37,6 +37,7 @@ from failures.error_groups.rollup import fold_all, forget_hours
 from failures.protocols import properties
 from insights.archive.planning import settle_all
 from insights.runs import reaper
+from ma_site import hosts
 from ma_site.requests.sign_in import forget_old_counters
 from metrics import rollup
 from metrics.sampling import sample
@@ -199,13 +200,24 @@ def _is_own(ask: Callable[[Management], object]) -> bool:
 
 def _keep_asking(known: bool, pause: float = ASK_AGAIN_SECONDS) -> None:
     """`known`: the broker was this site's before, so whoever has it now has taken it over."""
-    waiting = threading.Event()
+    waiting, noted = threading.Event(), 0.0
     try:
         while not waiting.wait(pause):
+            if time.monotonic() >= noted + hosts.EVERY.total_seconds():
+                noted = time.monotonic() if _is_noted() else noted
             known = _is_own(_note if known else require_own_broker) or known
     except ForeignBroker as foreign:
         log.error("worker stops", reason=str(foreign))
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _is_noted() -> bool:
+    try:
+        hosts.note_host(timezone.now())
+    except (OperationalError, InterfaceError) as error:
+        log.warning("host not noted", reason=str(error))
+        return False
+    return True
 
 
 def _note(management: Management) -> None:

@@ -25,6 +25,7 @@ from ma_site.pages.health import health_page
 from ma_site.pages.navigation import NAVIGATION
 from ma_site.pages.search import search
 from ma_site.scrape.page import metrics as scraped
+from ma_site.scrape.page import with_slash as scraped_with_slash
 
 
 def register() -> None:
@@ -72,6 +73,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/", health, name="health"),
     # As Prometheus asks by itself: without a slash.
     path("metrics", scraped, name="metrics"),
+    path("metrics/", scraped_with_slash),
     path("favicon.ico", favicon),
     path("i18n/", include("django.conf.urls.i18n")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),

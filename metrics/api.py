@@ -32,6 +32,11 @@ class SeriesQuery(QuerySerializer):
     since = serializers.DateTimeField(required=False, help_text="Default: one hour before `until`.")
     until = serializers.DateTimeField(required=False, help_text="Default: now.")
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "since" in attrs and attrs["since"] > attrs.get("until", timezone.now()):
+            raise serializers.ValidationError({"since": "Later than `until`."})
+        return super().validate(attrs)
+
 
 class QuantilesSerializer(serializers.Serializer[Any]):
     """Percentiles of durations in seconds, exact to 9.1 %. Null: no durations."""
@@ -77,10 +82,13 @@ class SeriesPointSerializer(ProcessedSerializer):
 
 
 class MetricSeriesSerializer(serializers.Serializer[Any]):
-    """Up to 400 points without gaps, `step_seconds` apart (one minute to one day). `total`: their sum."""
+    """Up to 400 points without gaps, `step_seconds` apart (one minute to one day). `total`: their sum.
+    `since` and `until`: the range of the points; what is not kept is left out."""
 
     setting = serializers.CharField(allow_null=True)
     server = serializers.CharField(allow_null=True)
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
     step_seconds = serializers.IntegerField()
     total = ProcessedSerializer()
     points = SeriesPointSerializer(many=True)
@@ -112,6 +120,8 @@ class MetricSeries(APIView):
         answer = {
             "setting": key or None,
             "server": name or None,
+            "since": found.start,
+            "until": found.end,
             "step_seconds": int(found.step.total_seconds()),
             "total": _total(found.points),
             "points": [_as_told(point) for point in found.points],

@@ -70,10 +70,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Without gaps, each point `step` after the one before. No points: nothing of the range is kept."""
+    """Without gaps from `start` to `end`, each point `step` after the one before. No points: nothing of the
+    range is kept."""
 
     step: timedelta
     points: tuple[Point, ...]
+    start: datetime
+    end: datetime
 
 
 def scope_of(setting: int | None = None, server: int | None = None) -> str:
@@ -87,7 +90,12 @@ def series(scope: str, start: datetime, end: datetime, now: datetime, *, histogr
     on = axis(start, end, now)
     row = Scope.objects.filter(key=scope).first()
     found = _points([row] if row else [], on, histograms=histograms)
-    return Series(timedelta(minutes=on.step), tuple(_made(on, found.get(row.pk if row else 0, {}), now)))
+    return _series(on, found.get(row.pk if row else 0, {}), now)
+
+
+def _series(on: Axis, places: "Mapping[int, _Place]", now: datetime) -> Series:
+    points = tuple(_made(on, places, now))
+    return Series(timedelta(minutes=on.step), points, instant(on.first), instant(on.end))
 
 
 def series_of(scopes: Collection[str], start: datetime, end: datetime, now: datetime) -> dict[str, Series]:
@@ -96,11 +104,7 @@ def series_of(scopes: Collection[str], start: datetime, end: datetime, now: date
     on = axis(start, end, now, most=MOST_POINTS_EACH, by_minutes=_MANY_BY_MINUTES)
     rows = {row.key: row for row in Scope.objects.filter(key__among=list(scopes))}
     found = _points(list(rows.values()), on, histograms=False)
-    step = timedelta(minutes=on.step)
-    return {
-        key: Series(step, tuple(_made(on, found.get(rows[key].pk, {}) if key in rows else {}, now)))
-        for key in scopes
-    }
+    return {key: _series(on, found.get(rows[key].pk, {}) if key in rows else {}, now) for key in scopes}
 
 
 # -- points --------------------------------------------------------------------------------------------------

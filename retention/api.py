@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.models import Activation, LaunchSetting
-from console.rest.lists import KeysetPages
+from console.rest.lists import KeysetPages, NoFilters
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from retention.models import RetentionFigure, RetentionRun
 from retention.pages import VIEW
@@ -109,7 +109,7 @@ class SettingRetentions(generics.ListAPIView[LaunchSetting]):
     queryset = LaunchSetting.objects.all()
     serializer_class = SettingRetentionSerializer
     pagination_class = SettingsByKey
-    filter_backends = ()
+    filter_backends = (NoFilters,)
     action_permissions = RIGHT
 
 
@@ -175,7 +175,7 @@ class RetentionRuns(generics.ListAPIView[RetentionRun]):
     queryset = RetentionRun.objects.all()
     serializer_class = RetentionRunSerializer
     pagination_class = NewestRetentionRuns
-    filter_backends = ()
+    filter_backends = (NoFilters,)
     action_permissions = RIGHT
     deleted: dict[int, dict[str, int]] | None = None
 

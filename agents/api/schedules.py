@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
 from agents.schedules.tick import delete_schedule, save_schedule, upcoming
-from console.rest.lists import KeysetPages
+from console.rest.lists import KeysetPages, refuse_unknown
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 
 CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")
@@ -60,6 +60,7 @@ class NewestWindows(KeysetPages):
 
 def windows_answer(view: APIView, rows: QuerySet[Window]) -> Response:
     """A page of them by key."""
+    refuse_unknown(view.request.query_params, ())
     pages = NewestWindows()
     found = pages.paginate_queryset(rows.order_by("-due_at"), view.request, view=view)
     return pages.get_paginated_response(WindowSerializer(found, many=True).data)

@@ -1,6 +1,7 @@
 """Rows that keep new starts from the whole installation or from one pool: a freeze by a person, a maintenance
 window that recurs; and what either of them held."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.crontab import check_crontab, check_time_zone
+from agents.timetable import Timetable, leaves_a_gap
 
 LONGEST_MINUTES = 7 * 24 * 60
 INSTALLATION = "*"
@@ -110,8 +112,20 @@ class MaintenanceWindow(models.Model):
                     check(getattr(self, name))
             except ValidationError as error:
                 problems[name] = error
+        if not problems and self.minutes and not self._closes():
+            problems["minutes"] = ValidationError(
+                _(
+                    "The next window begins before this one is over, so nothing would ever start. "
+                    "Shorten the window, or let it begin less often."
+                ),
+                code="never_closes",
+            )
         if problems:
             raise ValidationError(problems)
+
+    def _closes(self) -> bool:
+        timetable = Timetable(crontab=self.crontab, time_zone=self.time_zone)
+        return leaves_a_gap(timetable, timedelta(minutes=self.minutes), timezone.now())
 
 
 class HeldKind(models.TextChoices):

@@ -13,6 +13,7 @@ from alerts.kinds import AlertKind, rules_from
 from alerts.models import AlertRule, Severity
 from alerts.rules import Thresholds
 from alerts.sources import every_kind
+from console.rest.lists import refuse_unknown
 
 MOST_POOLS = 500
 
@@ -55,6 +56,7 @@ class AlertRules(APIView):
 
     @extend_schema(operation_id="alert_rules_list", responses=AlertRuleSerializer(many=True))
     def get(self, request: Request) -> Response:
+        refuse_unknown(request.query_params, ())
         rows: dict[str, list[AlertRule]] = defaultdict(list)
         for row in AlertRule.objects.select_related("pool").order_by("pool__name"):
             rows[row.kind].append(row)

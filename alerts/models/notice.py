@@ -1,6 +1,7 @@
 """Recipients of notifications, events that are rows of this app, and how each delivery went."""
 
 import uuid
+from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from django.conf import settings
@@ -52,6 +53,20 @@ class LeastSeverity(models.IntegerChoices):
 
 
 WEEKDAYS = r"\A1?2?3?4?5?6?7?\Z"
+LAST_PORT = 65_535
+
+
+def check_url(address: str) -> None:
+    """Raises ValidationError. Django's own check takes every port of up to five digits."""
+    URLValidator(schemes=["http", "https"])(address)
+    try:
+        port = urlsplit(address).port
+    except ValueError:
+        port = LAST_PORT + 1
+    if port is not None and port > LAST_PORT:
+        raise ValidationError(_("The port must be at most %(most)s.") % {"most": LAST_PORT})
+
+
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 
 
@@ -140,7 +155,7 @@ class NoticeTarget(models.Model):
             )
         if self.channel == Channel.PAGERDUTY and not self.address:
             self.address = PAGERDUTY_URL
-        check = EmailValidator() if self.channel == Channel.EMAIL else URLValidator(schemes=["http", "https"])
+        check = EmailValidator() if self.channel == Channel.EMAIL else check_url
         try:
             check(self.address)
         except ValidationError as error:

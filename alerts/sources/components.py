@@ -1,4 +1,5 @@
-"""Watches the broker and Redis, by what was measured of them, whose broker it is, and when certificates end.
+"""Watches the broker and Redis, by what was measured of them, whose broker it is, when certificates end,
+and how old the last backup is.
 
 A worker measures every few seconds; with Redis it goes, too. Then whoever stands in for it measures here.
 """
@@ -9,10 +10,12 @@ from typing import Any
 
 from django.urls import reverse
 from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.models import ComponentCondition, ComponentState
+from agents.site.backups import last_backup
 from agents.site.broker_owner import OWNER
 from agents.site.certificates import SOON, ends
 from agents.site.components import measure
@@ -149,4 +152,40 @@ CERTIFICATES = AlertKind(
 )
 
 
-KINDS = (BROKER, REDIS, ADOPTED, CERTIFICATES)
+def _without_backup(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """`value`: the age of the last good one, as a share of the allowed age."""
+    last = last_backup()
+    if last.allowed is None:
+        return
+    if last.made_at is None:
+        yield Observation("backup", 1.0, facts={"made_at": ""})
+    else:
+        yield Observation(
+            "backup", (now - last.made_at) / last.allowed, facts={"made_at": last.made_at.isoformat()}
+        )
+
+
+def _says_how_old(facts: Mapping[str, Any], value: float) -> str:
+    if not facts["made_at"]:
+        return _("No backup of this installation has been made yet.")
+    made_at = localtime(datetime.fromisoformat(facts["made_at"]))
+    return _("The last good backup was made on %(date)s.") % {"date": date_format(made_at, "DATETIME_FORMAT")}
+
+
+BACKUP = AlertKind(
+    name="backup_old",
+    label=gettext_lazy("No recent backup"),
+    severity=Severity.WARNING,
+    limits=Thresholds(1.0, 1.0),
+    unit=gettext_lazy("age of the last backup, as a share of MA_BACKUP_HOURS"),
+    says=_says_how_old,
+    measure=lambda value: f"{number(100 * value, 0)}%",
+    what_to_do=gettext_lazy(
+        "Make a backup: ./ma backup FOLDER. If one is made every night, see why the last ones failed."
+    ),
+    url=lambda facts: reverse("admin:health"),
+    observe=_without_backup,
+)
+
+
+KINDS = (BROKER, REDIS, ADOPTED, CERTIFICATES, BACKUP)

@@ -33,7 +33,7 @@ from console.audit.text import (
 )
 from console.filters import IdFilter, ListFilter, OneOfFilter, SpanFilter, TextFilter
 from console.lists.keyset import BIGGEST_KEY, counted, list_page, numbered_page
-from console.rest.lists import ByKey
+from console.rest.lists import ByKey, refuse_unknown
 from console.ui.page import StateLabel, link_to, needs
 
 
@@ -199,6 +199,7 @@ class Audit(ByKey, generics.ListAPIView[AuditEntry]):
     schema = AuditSchema()
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
+        refuse_unknown(self.request.query_params, AuditFilter.base_filters)
         wanted = AuditFilter(self.request.query_params, super().get_queryset())
         if "action" in wanted.errors:
             raise serializers.ValidationError(

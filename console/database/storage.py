@@ -90,10 +90,13 @@ def jdbc_url(known: Mapping[str, Any]) -> str:
     if known["ENGINE"].endswith("sqlite3"):
         # Read only: a database that is away is told of instead of made anew.
         return f"jdbc:sqlite:{known['NAME']}?open_mode=1&busy_timeout=20000"
-    host, port = known["HOST"] or "localhost", known["PORT"] or "5432"
+    hosts, ports = (known["HOST"] or "localhost").split(","), (known["PORT"] or "5432").split(",")
+    servers = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
     parameters = {"connectTimeout": "10", "tcpKeepAlive": "true", **_tls(known.get("OPTIONS") or {})}
+    if len(hosts) > 1:
+        parameters["targetServerType"] = "primary"
     database, asked = quote(str(known["NAME"]), safe=""), urlencode(parameters, quote_via=quote)
-    return f"jdbc:postgresql://{host}:{port}/{database}?{asked}"
+    return f"jdbc:postgresql://{servers}/{database}?{asked}"
 
 
 def _tls(options: Mapping[str, Any]) -> dict[str, str]:

@@ -28,6 +28,39 @@ def started(pid: int) -> str:
     return "" if fields[0] in ("Z", "X") else f"{boot}/{fields[19]}"
 
 
+def identity() -> str:
+    """This process among those of all machines: the kernel that runs, the table of pids that it is in, pid
+    and start. Empty: it cannot be told."""
+    pid = os.getpid()
+    machine, at = _machine(), started(pid)
+    return f"{machine}/{pid}/{at}" if machine and at else ""
+
+
+def is_gone(identity: str) -> bool:
+    """Returns whether that process was of this machine and has ended. Of other machines nothing is known."""
+    machine = _machine()
+    if not machine or not identity.startswith(f"{machine}/"):
+        return False
+    pid, _, at = identity.removeprefix(f"{machine}/").partition("/")
+    if found := started(int(pid)):
+        return found != at
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # another user's, where /proc hides those
+        return False
+    return True  # it has ended, and nobody asked for its end yet
+
+
+def _machine() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
 def of_run(run: object) -> list[int]:
     """Pids of what carries the mark of this run, without this process."""
     mark = os.fsencode(f"{MARK}={run}")

@@ -1,14 +1,16 @@
 """Lists over REST in pages by key: their order, how long they are, what they are narrowed by, what is
 refused, and who may call them unless a route says otherwise."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, ClassVar
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import QuerySet
 from django.http import QueryDict
+from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
+from rest_framework.filters import BaseFilterBackend
 from rest_framework.pagination import BasePagination, CursorPagination, PageNumberPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -115,6 +117,40 @@ def number_asked(request: Request, name: str, most: int) -> int | None:
     if number is None or number > most:
         raise serializers.ValidationError({name: f"A number from 1 to {most}."})
     return number
+
+
+# -- filters that a list does not know: misspelt, they would match everything --------------------------------
+
+
+# Which page of a list, and in which form.
+ALWAYS = frozenset({"page", "page_size", "cursor", "format"})
+
+
+def refuse_unknown(asked: Iterable[str], known: Collection[str]) -> None:
+    """Raises ValidationError."""
+    if unknown := sorted(set(asked) - {*known} - ALWAYS):
+        raise serializers.ValidationError(
+            {unknown[0]: f"Unknown filter; known filters: {sorted(set(known))}."}
+        )
+
+
+class StrictFilters(DjangoFilterBackend):
+    """Of every list that names no other backend. A view of one object has no filters."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        if request.method in ("GET", "HEAD") and not getattr(view, "detail", False):
+            kind = self.get_filterset_class(view, queryset)
+            refuse_unknown(request.query_params, kind.base_filters if kind else ())
+        found: QuerySet[Any] = super().filter_queryset(request, queryset, view)
+        return found
+
+
+class NoFilters(BaseFilterBackend):
+    """Of a list that is always whole."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        refuse_unknown(request.query_params, ())
+        return queryset
 
 
 # -- lists with the filter of their page ---------------------------------------------------------------------

@@ -20,6 +20,7 @@ from console.models import SavedFilter
 from console.operations.operation import Operation, perform
 from console.operations.rest import as_problems, performing
 from console.operations.web import FormPage
+from console.rest.lists import NoFilters
 from console.rest.serializers import BodySerializer
 from console.saved_filters.operations import (
     LONGEST_NAME,
@@ -158,7 +159,7 @@ class SavedFilterList(Audited, generics.ListAPIView[SavedFilter]):
     filters: ClassVar[SavedFilters]
     queryset = SavedFilter.objects.all()
     serializer_class = SavedFilterSerializer
-    filter_backends = ()
+    filter_backends = (NoFilters,)
     audit_action = SaveFilter.code
 
     def get_queryset(self) -> QuerySet[SavedFilter]:

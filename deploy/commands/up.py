@@ -73,7 +73,7 @@ def up(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False) 
     if not layout.run.exists():
         # Where nothing was ever started a start that is refused leaves no folders behind.
         _refuse_what_is_in_the_way(config, layout)
-    _end_on_signals()
+    end_on_signals()
     started = False
     try:
         with earlier_starts.only_one(layout):
@@ -108,7 +108,16 @@ def _runs_already(config: Config, layout: Layout) -> bool:
     return False
 
 
+def refuse_half_restored(layout: Layout) -> None:
+    if layout.restore_marker.exists():
+        raise DeployError(
+            f"a restore into {layout.data} was interrupted: run ./ma restore --apply once more. What was "
+            "there before is kept beside it"
+        )
+
+
 def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
+    refuse_half_restored(layout)
     if earlier_starts.find(layout):
         raise DeployError(
             "processes of an earlier start are still running, their runner was killed: ./ma down stops them"
@@ -151,7 +160,7 @@ def _stay(layout: Layout) -> None:
     say("stopped by another command")
 
 
-def _end_on_signals() -> None:
+def end_on_signals() -> None:
     """A closed terminal or a `kill` stops everything in order, as Ctrl-C does."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:

@@ -60,6 +60,7 @@ def needs_of_tests() -> tuple[Need, ...]:
         Need("Prometheus", ("prometheus",), lambda: _program("prometheus") and _program("promtool")),
         Need("Chromium", ("chromium", "chromium-browser"), _chromium_found),
         Need("Alertmanager", ("prometheus-alertmanager",), lambda: _program("prometheus-alertmanager")),
+        Need("systemd-analyze", ("systemd",), lambda: _program("systemd-analyze")),
         Need("debootstrap", ("debootstrap",), lambda: _program("debootstrap")),
         Need("iproute2", ("iproute2",), lambda: _program("ip")),
         Need("Dropwizard metrics", ("libdropwizard-metrics-java",), _java_library("metrics-core")),

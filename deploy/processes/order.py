@@ -2,11 +2,12 @@
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from deploy import last_start, manage
+from deploy import last_start, manage, secret_files
 from deploy.config import Config
 from deploy.console import Say
 from deploy.environment import Process
@@ -118,6 +119,42 @@ class Start:
         self._begin(KMA)
         self._until_ready(KMA)
 
+    def roll(self, *, demo: bool, offers: bool) -> None:
+        """Everything but broker and Redis from another version to this one: the site, then one KMA after the
+        other. `offers`: KMAs offer the demo's agents; `demo`: its orders are published."""
+        write_runner_files(self.processes, self.config, self.layout, demo=offers)
+        site = [*SITE, *(kind for kind in OTHERS if kind not in KMA)]
+        for process in reversed(self._of(site)):
+            self.runner.stop(process.name)
+        manage.quietly(self.config, self.layout, "prepare", "database")
+        self._begin(SITE)
+        self._until_ready(SITE)
+        manage.prepare_content(self.config, self.layout, demo=False, adopt_broker=False)
+        last_start.keep(self.config, self.layout)
+        self._begin(site)
+        self._until_ready(site)
+        for process in self._of(KMA):
+            self.runner.stop(process.name)
+            self._begin(KMA)
+            self._until_ready(KMA)
+        if demo:
+            self.runner.stop(*DEMO)
+            self.publish_demo()
+
+    def pause(self) -> list[str]:
+        """Stops what runs, in order, and returns its names; the runner stays."""
+        names = [state.name for state in self.runner.states() if state.state != "STOPPED"]
+        _stop_in_order(self.runner, names, self.say)
+        return names
+
+    def go_on(self, names: Sequence[str]) -> None:
+        """Starts these again, and returns when they are ready."""
+        paused = {process.kind for process in self.processes if process.name in names}
+        for kinds in (FIRST, SITE + OTHERS + DEMO):
+            again = [kind for kind in kinds if kind in paused]
+            self._begin(again)
+            self._until_ready(again)
+
     def publish_demo(self) -> None:
         self._begin(DEMO)
         self._until_ready(DEMO)
@@ -180,15 +217,22 @@ def stop_everything(layout: Layout, say: Say) -> bool:
     runner = Runner(layout)
     ran = runner.alive()
     if ran:
-        for names in in_order([state.name for state in runner.states() if state.state != "STOPPED"]):
-            with ThreadPoolExecutor(max_workers=len(names)) as pool:
-                list(pool.map(runner.stop, names))
-            say(f"{', '.join(names)} stopped")
+        _stop_in_order(runner, [state.name for state in runner.states() if state.state != "STOPPED"], say)
         runner.end()
     left = earlier_starts.end(layout)
+    if layout.run.is_dir() and not earlier_starts.find(layout):
+        # Whoever needs a site that does not run need not wait until its heartbeats are old.
+        secret_files.write(layout.stopped, f"{datetime.now(UTC).isoformat()}\n")
     if left and not ran:
         say(f"stopped {left} processes left by a killed runner")
     return ran or left > 0
+
+
+def _stop_in_order(runner: Runner, running: list[str], say: Say) -> None:
+    for names in in_order(running):
+        with ThreadPoolExecutor(max_workers=len(names)) as pool:
+            list(pool.map(runner.stop, names))
+        say(f"{', '.join(names)} stopped")
 
 
 def in_order(names: list[str]) -> list[list[str]]:

@@ -71,6 +71,12 @@ class Cluster:
                 if time.monotonic() > deadline:
                     raise
 
+    def promote(self) -> None:
+        """Returns when a standby takes writes."""
+        binaries = _programs_or_problem()
+        command = [*_as_owner(), str(binaries / "pg_ctl"), "promote", "-w", "-D", str(self.folder / "data")]
+        run_logged(command, what="pg_ctl promote", log=self.folder / "promote.log", cwd=self.folder)
+
     def stop(self) -> None:
         self.process.terminate()
         try:
@@ -89,6 +95,35 @@ def start(settings: Mapping[str, str] = SETTINGS) -> Cluster:
     process = _run(binaries, folder, port, settings)
     _wait(process, port, folder / "postgres.log")
     return Cluster(folder, port, password, process, settings)
+
+
+# What a primary confirms is on its standby, too.
+REPLICATED = {**DURABLE, "synchronous_standby_names": "*"}
+
+
+def follow(primary: Cluster) -> Cluster:
+    """A standby of a cluster that runs, with all that it has."""
+    binaries = _programs_or_problem()
+    folder = Path(tempfile.mkdtemp(prefix="ma-postgres-"))
+    owner = _owner()
+    if owner is not None:
+        os.chown(folder, owner.pw_uid, owner.pw_gid)
+    source = f"host={LOOPBACK} port={primary.port} user={USER} password={primary.password}"
+    command = [
+        *_as_owner(),
+        str(binaries / "pg_basebackup"),
+        "-D",
+        str(folder / "data"),
+        "-R",
+        "-X",
+        "stream",
+    ]
+    command += ["--checkpoint=fast", "-d", source]
+    run_logged(command, what="pg_basebackup", log=folder / "basebackup.log", cwd=folder)
+    port = free_ports(1)[0]
+    process = _run(binaries, folder, port, DURABLE)
+    _wait(process, port, folder / "postgres.log")
+    return Cluster(folder, port, primary.password, process, DURABLE)
 
 
 def _programs_or_problem() -> Path:

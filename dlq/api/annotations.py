@@ -17,6 +17,7 @@ from agents.models import LaunchSetting
 from console.operations.operation import Operation, perform
 from console.operations.rest import Answer, OperationsMixin, as_problems, performing
 from console.rest.lists import ByKey, asked_in
+from console.rest.serializers import QuerySerializer
 from contract.names import dead_letter_queue
 from dlq.annotations import (
     LONGEST,
@@ -39,7 +40,7 @@ ABOUT = ("setting", "fingerprint", "message_key")
 WHO = ("id", *ABOUT, "by_name", "at")
 
 
-class RemarkQuery(serializers.Serializer[Any]):
+class RemarkQuery(QuerySerializer):
     """Filters of the list. `open`: true: only open entries; false: only ended entries."""
 
     setting = serializers.CharField(source="setting_key", required=False)

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from console.audit.refusals import Audited
 from console.operations.operation import perform
 from console.operations.rest import as_problems, performing
+from console.rest.lists import NoFilters
 from console.rest.serializers import ReasonCode, ReasonParams, ReasonText
 from dlq.models import LetterQueue
 from dlq.queues.operations import FOREIGN_QUEUES, LONGEST_NAME, LONGEST_NOTE, FollowQueue, UnfollowQueue
@@ -48,7 +49,7 @@ class ForeignQueues(Audited, generics.ListAPIView[LetterQueue]):
     queryset = FOREIGN_QUEUES.rows()
     serializer_class = ForeignSerializer
     pagination_class = None
-    filter_backends = ()
+    filter_backends = (NoFilters,)
     action_permissions = {"get": (SEE_ALL,), "post": (SEE_ALL,)}
     audit_action = FollowQueue.code
 

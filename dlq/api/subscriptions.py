@@ -17,6 +17,7 @@ from console.broker import management
 from console.operations.operation import check_allowed, perform
 from console.operations.rest import as_problems, performing, performing_by
 from console.rest.lists import ByKey, asked_in
+from console.rest.serializers import QuerySerializer
 from contract.messages import BlockedMessage
 from dlq.api.subscription_serializers import (
     WaitingActionSerializer,
@@ -85,7 +86,7 @@ class Waiting(Audited, APIView):
 # -- actions -------------------------------------------------------------------------------------------------
 
 
-class ActionQuery(serializers.Serializer[Any]):
+class ActionQuery(QuerySerializer):
     setting = serializers.CharField(required=False, source="setting_key")
     state = serializers.ChoiceField(WaitingState.choices, required=False)
 

@@ -22,6 +22,7 @@ from contract import __version__, reasons
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
 from contract.names import connection_name
 from contract.reasons import Reason
+from exposition import notify
 from exposition.listener import Listener
 from kma import agent_discovery
 from kma.acknowledgement.remote import RemoteAnswers
@@ -119,6 +120,7 @@ class Host:
             self._listener = listen(address, token, self._metrics, lambda: datetime.now(UTC))
         self._reporter.start()
         self._thread.start()
+        notify.tell("READY=1")
 
     def poll_now(self) -> None:
         """Ask the MA at once what it wants; where a heartbeat is under way another one follows it: that one
@@ -129,6 +131,7 @@ class Host:
     def stop(self) -> None:
         """A site that swallows packets costs it _LAST_WORD_SECONDS, _DRAIN_SECONDS and _LAST_WORD_SECONDS at
         most."""
+        notify.tell("STOPPING=1")
         self._ending.set()
         self._look.set()
         self._join()
@@ -167,6 +170,7 @@ class Host:
         while not self._ending.is_set():
             try:
                 self.step()
+                notify.fed()
             except Exception:
                 self._log.exception("host step failed; continuing")
             self._look.wait(_TICK)

@@ -16,6 +16,8 @@ from agents.site.components import unknown_proxy_seen
 from broker.port import AccessRefused, Account, BrokerError
 from broker.stomp.client import StompManagement
 from console.database.storage import database_file, server_clock
+from contract import __version__
+from ma_site import hosts
 from ma_site.checks.finding import Finding, bad, good, register_check
 
 # Where ./ma keeps the passwords of this machine's installation.
@@ -78,6 +80,29 @@ def check_clock(now: datetime) -> Iterator[Finding]:
         )
     if not wrong:
         yield good(f"{len(skews)} clocks compared, all within {MOST_SECONDS:.0f} s")
+
+
+# -- two hosts of one site were told the same ----------------------------------------------------------------
+
+
+@register_check("hosts", 85)
+def check_hosts(now: datetime) -> Iterator[Finding]:
+    found, wrong = list(hosts.others(now)), False
+    for other in found:
+        if other.version != __version__:
+            wrong = True
+            yield bad(
+                f"{other.host} runs version {other.version}, this host {__version__}",
+                "Upgrade both: docs/how-to/two-hosts.md.",
+            )
+        if other.variables:
+            wrong = True
+            yield bad(
+                f"{other.host} has other values than this host: {', '.join(other.variables)}",
+                "Give both the same values and restart them: docs/how-to/two-hosts.md.",
+            )
+    if found and not wrong:
+        yield good(f"the same settings as {', '.join(other.host for other in found)}")
 
 
 # -- file systems that this installation writes to -----------------------------------------------------------

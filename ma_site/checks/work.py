@@ -5,9 +5,11 @@ from datetime import datetime, timedelta
 
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.provision import topology_differences
+from agents.site.backups import last_backup
 from broker.management.desired_topology import UNREADABLE
 from broker.port import BrokerError
 from console.broker import management
+from console.leases.queries import place_of
 from console.processes import seconds_since
 from dlq.index.undelivered import by_queue
 from insights.archive.readiness import is_default
@@ -27,7 +29,32 @@ def check_processes(now: datetime) -> Iterator[Finding]:
         elif seconds > LATE_SECONDS[name]:
             yield bad(f"{shown}: no heartbeat for {seconds:.0f} s", f"./ma status; ./ma logs {name}")
         else:
-            yield good(f"{shown}: last heartbeat {seconds:.0f} s ago")
+            yield good(f"{shown}: last heartbeat {seconds:.0f} s ago{_where(name, now)}")
+
+
+def _where(name: str, now: datetime) -> str:
+    place = place_of(name, now)
+    if place is None:
+        return ""
+    return f", on {place.host}" + (f"; standby {place.standby}" if place.standby else "")
+
+
+# -- the last good backup ------------------------------------------------------------------------------------
+
+
+@register_check("backup", 97)
+def check_backup(now: datetime) -> Iterator[Finding]:
+    last = last_backup()
+    if last.made_at is None:
+        if last.allowed is not None:
+            yield bad("none has been made yet", "./ma backup FOLDER: docs/how-to/backup.md")
+        return
+    hours = (now - last.made_at) / HOUR
+    says = f"the last one was made {hours:.0f} h ago: {last.place}"
+    if last.is_old(now):
+        yield bad(says, "./ma backup FOLDER: docs/how-to/backup.md")
+    else:
+        yield good(says)
 
 
 # -- the data pipeline: off by choice, ready, or not; and how its last run went ------------------------------

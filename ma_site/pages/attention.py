@@ -120,6 +120,7 @@ COMPONENTS: dict[str, Text] = {
     "pipeline_failed": gettext_lazy("Data pipeline"),
     "archive_damaged": gettext_lazy("Archive"),
     "certificate_expires": gettext_lazy("Certificates"),
+    "backup_old": gettext_lazy("Backups"),
 }
 
 

@@ -19,6 +19,7 @@ from agents.pages.servers import ServerNote, note_of, runs_without_broker
 from agents.provisioning.queue_counts import broker_away_since
 from agents.site.components import ping
 from alerts.evaluation import late_kinds
+from console.leases.queries import place_of
 from console.processes import last_heartbeat
 from console.ui.amounts import coarse, number
 from console.ui.page import link, needs, page
@@ -32,6 +33,7 @@ from ma_site.pages.parts import (
     Part,
     address_parts,
     archive_parts,
+    backup_parts,
     broker_part,
     index_part,
     pipeline_part,
@@ -87,6 +89,7 @@ def components(now: datetime) -> list[tuple[str, Part]]:
         "retention": [_retention(now)],
         "pipeline": [pipeline_part(now)],
         "archive": archive_parts(),
+        "backup": backup_parts(now),
         "alerts": [_alerts(now)],
     }
     return [(code, part) for code, parts in found.items() for part in parts]
@@ -164,7 +167,17 @@ def _process(name: str, now: datetime) -> Part:
     if now - at > LATE:
         says = _("last heartbeat %(time)s ago") % {"time": coarse(now - at)}
         return Part(labels[name], DOWN, says, todos[name], at)
-    return Part(labels[name], OK, _("heartbeat OK"), since=at)
+    return Part(labels[name], OK, _where(name, now), since=at)
+
+
+def _where(name: str, now: datetime) -> str:
+    place = place_of(name, now)
+    if place is None:
+        return _("heartbeat OK")
+    if not place.standby:
+        return _("heartbeat OK, on %(host)s") % {"host": place.host}
+    says = _("heartbeat OK, on %(host)s; standby on %(standby)s")
+    return says % {"host": place.host, "standby": place.standby}
 
 
 def _records(now: datetime) -> list[Part]:

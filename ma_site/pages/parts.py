@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from agents.destinations.policies import drifting
 from agents.models import LaunchSetting, ProvisionState
 from agents.provisioning.queue_counts import broker_away_since, message_count, note_away
+from agents.site.backups import last_backup
 from broker.management.desired_topology import UNREADABLE
 from broker.management.queues import heaviest_queue
 from broker.port import BrokerError, BrokerUnavailable
@@ -81,6 +82,27 @@ def pipeline_part(now: datetime) -> Part:
     return Part(
         name, OK, _("last run succeeded") if found.loaded else _("has not run yet"), since=since, url=url
     )
+
+
+# -- the last backup, where somebody makes one or wants to know ----------------------------------------------
+
+
+def backup_parts(now: datetime) -> list[Part]:
+    last = last_backup()
+    if last.made_at is None and last.allowed is None:
+        return []
+    name = _("Backup")
+    todo = _("Make a backup: ./ma backup FOLDER. If one is made every night, see why the last ones failed.")
+    if last.made_at is None:
+        return [Part(name, DEGRADED, _("no backup has been made yet"), todo)]
+    says = _("messages included") if last.messages else _("messages not included")
+    says = _("last backup %(time)s ago · %(content)s") % {
+        "time": coarse(now - last.made_at),
+        "content": says,
+    }
+    if last.is_old(now):
+        return [Part(name, DEGRADED, says, todo, last.made_at)]
+    return [Part(name, OK, says, since=last.made_at)]
 
 
 # -- what the broker holds, on the health page ---------------------------------------------------------------

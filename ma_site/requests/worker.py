@@ -12,6 +12,7 @@ one thread: no lock is needed. The framing of a request is decided once, by guni
 import errno
 import selectors
 import socket
+import ssl
 import time
 from collections import Counter, deque
 from concurrent.futures import Future
@@ -28,6 +29,7 @@ from gunicorn.http.unreader import IterUnreader
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from console.rest.body_limits import SMALL
+from exposition import notify
 from ma_site.requests import connection as bounds
 from ma_site.requests.connection import READ, Connection, Stage, pieces, secured, tls_context
 from ma_site.requests.stack import OF_A_THREAD, with_room
@@ -51,7 +53,25 @@ class Worker(ThreadWorker):
     def init_process(self) -> None:
         # Read once: whoever renews a certificate restarts the web process.
         self.tls = tls_context(self.cfg)
+        if notify.patience():
+            Thread(target=self._ask_itself, name="watchdog", daemon=True).start()
         super().init_process()
+
+    def _ask_itself(self) -> None:
+        """A site that nobody asks is well where it answers itself; what answers feeds the watchdog."""
+        host, port = self.cfg.address[0][:2]
+        local = "127.0.0.1" if host in ("0.0.0.0", "") else host
+        while True:
+            time.sleep(notify.patience() / 4)
+            with suppress(OSError), socket.create_connection((local, port), timeout=5) as plain:
+                asking = plain
+                if self.cfg.is_ssl:
+                    context = ssl.create_default_context()
+                    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+                    asking = context.wrap_socket(plain)
+                asking.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                asking.recv(1)
+                asking.close()
 
     def get_thread_pool(self) -> Any:
         """Of threads that keep their room from one request to the next."""
@@ -259,6 +279,7 @@ class Worker(ThreadWorker):
 
     def finish_request(self, conn: Connection, future: "Future[Any]") -> None:
         keep = False
+        notify.fed()
         if not future.cancelled() and future.exception() is None:
             keep = bool(future.result())
         conn.request = conn.parser = None

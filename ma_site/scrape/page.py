@@ -15,9 +15,10 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.csrf import csrf_exempt
 
 from console.models import ApiToken
 from contract import __version__
@@ -31,13 +32,26 @@ log = structlog.get_logger(__name__)
 # Names of settings and servers, and what they do.
 NEEDED = ("agents.view_launchsetting", "agents.view_server")
 PLAIN = "text/plain; charset=utf-8"
+SAFE = ("GET", "HEAD")
 
 
 @never_cache
-@require_safe
+@csrf_exempt
+def with_slash(request: HttpRequest) -> HttpResponse:
+    """Where a browser's habit put a slash: the pages of the site end with one."""
+    answer = HttpResponse("/metrics\n", status=301, content_type=PLAIN)
+    answer.headers["Location"] = reverse("metrics")
+    return answer
+
+
+@never_cache
+@csrf_exempt
 def metrics(request: HttpRequest) -> HttpResponse:
     """For the token of MA_METRICS_TOKEN, an API token or a session of a person with the permissions. The
     first needs no database: it is asked while that is away."""
+    if request.method not in SAFE:
+        plain = "Only GET and HEAD are answered.\n"
+        return HttpResponse(plain, status=405, content_type=PLAIN, headers={"Allow": ", ".join(SAFE)})
     status = _refused(request)
     if status:
         answer = HttpResponse("A bearer token is needed.\n", status=status, content_type=PLAIN)

@@ -83,9 +83,10 @@ def figures_of_many(scopes: Sequence[str], wanted: TimeRange, now: datetime) -> 
     def added(start: datetime, end: datetime) -> Series:
         every = list(series_of(scopes, start, end, now).values())
         if not every:
-            return Series(timedelta(minutes=1), ())
+            return Series(timedelta(minutes=1), (), start, end)
         points = zip(*(each.points for each in every), strict=True)
-        return Series(every[0].step, tuple(map(sum_of, points)))
+        first = every[0]
+        return Series(first.step, tuple(map(sum_of, points)), first.start, first.end)
 
     return _figures(added, wanted)
 

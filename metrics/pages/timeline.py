@@ -21,6 +21,7 @@ from metrics.queries import scope_of
 from metrics.timeline.events import Below, Event, EventKind, Subject, Window, below_in, newest_events
 from metrics.timeline.queries import MOST_MARKS, event_kinds
 
+LONGEST_KIND = 40
 VIEW, SEE_SERVERS = "agents.view_launchsetting", "agents.view_server"
 
 
@@ -82,7 +83,8 @@ def _asked(request: HttpRequest, kinds: list[EventKind]) -> Asked:
     if name and not request.user.has_perm(SEE_SERVERS):
         raise MissingPermission(SEE_SERVERS)
     known = {kind.name for kind in kinds}
-    chosen = frozenset(request.GET.getlist("kind")) & known or frozenset(known)
+    wanted = frozenset(request.GET.getlist("kind")) - {""}
+    chosen = wanted & known or frozenset(known)
     setting = LaunchSetting.objects.filter(key=key).first() if key else None
     server = Server.objects.filter(name=name).first() if name else None
     problem = ""
@@ -90,6 +92,8 @@ def _asked(request: HttpRequest, kinds: list[EventKind]) -> Asked:
         problem = _("There is no setting with this key.")
     elif name and server is None:
         problem = _("There is no server with this name.")
+    elif unknown := sorted(wanted - known):
+        problem = _("There is no kind of event named “%(kind)s”.") % {"kind": unknown[0][:LONGEST_KIND]}
     return Asked(Subject(setting, server), chosen, problem)
 
 

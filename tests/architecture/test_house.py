@@ -35,6 +35,8 @@ READS_ENVIRONMENT = {
     "deploy",
     "console/jobs/crash.py",
     "console/jobs/detached.py",
+    "exposition/notify.py",
+    "kma/__main__.py",
     "kma/host/config.py",
     "kma/children/process.py",
     # Runs where user code runs, which knows nothing of the KMA's Config.

@@ -22,6 +22,11 @@ from deploy.services.postgres import Cluster
 
 TABLE = "CREATE TABLE django_migrations (id integer, app varchar(255), name varchar(255))"
 ROW = "INSERT INTO django_migrations VALUES (1, 'agents', '{name}')"
+BEGIN = """
+from celery import signals
+import ma_site.celery
+signals.{role}_init.send(sender=None)
+"""
 OF_BEFORE, OF_TODAY = "0002_launch_control", "0001_initial"
 
 
@@ -50,6 +55,38 @@ def test_one_in_sqlite_is_told_with_its_place(tmp_path: Path) -> None:
     assert told.startswith(f"{file} was made by a version before 0.9.0")
     assert f"move db.sqlite3, with -wal and -shm if they exist, out of {file.parent}" in told
     assert [*file.parent.iterdir()] == [file], "nothing is made beside it"
+
+
+@pytest.mark.process
+def test_one_of_a_newer_version_is_told_and_no_process_begins(tmp_path: Path) -> None:
+    file = sqlite(tmp_path, OF_TODAY)
+    url = {"MA_DATABASE_URL": f"sqlite://{file}".replace(" % ", "%20%25%20")}
+    assert old_database.refusal(url) == ""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("INSERT INTO django_migrations VALUES (2, 'auth', '9000_of_django')")
+    assert old_database.refusal(url) == "", "that is Django's"
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(ROW.format(name="9001_later"))
+    told = old_database.refusal(url)
+    assert told.startswith(
+        f"{file} was migrated by a newer version: it has agents.9001_later, which this ver"
+    )
+    for program in (
+        ["-c", "import ma_site.wsgi"],
+        ["manage.py", "follow_dead_letters"],
+        ["manage.py", "migrate"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *program], cwd=REPOSITORY, env=os.environ | url, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 1 and "agents.9001_later" in done.stderr, (program, done.stderr)
+    for role in ("worker", "beat"):
+        done = subprocess.run(
+            [sys.executable, "-c", BEGIN.format(role=role)], cwd=REPOSITORY, env=os.environ | url,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1 and "agents.9001_later" in done.stderr, (role, done.stderr)
 
 
 def test_one_whose_site_was_killed_is_told(tmp_path: Path) -> None:

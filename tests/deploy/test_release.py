@@ -1,4 +1,5 @@
-"""What ./ma release builds: the same from two clones, and installed from there both programs run."""
+"""What ./ma release builds: the same from two clones; and both programs run, installed from there as
+docs/how-to/install.md says."""
 
 import json
 import os

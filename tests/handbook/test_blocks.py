@@ -17,6 +17,7 @@ from tests.handbook.blocks import DOCS, RUN, Block, blocks, fences
 
 # Pages whose every command and program a test runs, and which.
 RUN_BY = {
+    "how-to/install.md": "tests/deploy/test_release.py",
     "tutorials/operator.md": "tests/product/test_tutorials.py",
     "tutorials/first-agent.md": "tests/product/test_tutorials.py",
     "tutorials/three-hosts.md": "tests/product/test_tutorials.py",

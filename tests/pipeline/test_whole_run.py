@@ -2,17 +2,21 @@
 standalone cluster of two workers."""
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import Model
 from django.test import Client
 from django.utils import timezone
@@ -107,22 +111,30 @@ def test_from_the_rows_of_the_site_to_its_pages(world: World, spark: None, clien
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
-    """A master and two workers of one core each, as a company has them: processes of their own."""
+    with running_cluster(tmp_path) as url:
+        yield url
+
+
+@contextmanager
+def running_cluster(folder: Path, properties: str = "") -> Iterator[str]:
+    """A master and two workers of one core each, as a company has them: processes of their own. `properties`:
+    a file with settings of Spark."""
     program = submit_program()
     assert program is not None
     spark_class, (port, web) = program.with_name("spark-class"), free_ports(2)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_"))}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(folder / "local")}
     environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
     url, processes = f"spark://127.0.0.1:{port}", list[subprocess.Popen[bytes]]()
+    more = ("--properties-file", properties) if properties else ()
 
     def begin(name: str, *arguments: str) -> Path:
-        log = tmp_path / f"{name}-{len(processes)}.log"
-        command = [str(spark_class), f"org.apache.spark.deploy.{name.lower()}.{name}", *arguments]
+        log = folder / f"{name}-{len(processes)}.log"
+        command = [str(spark_class), f"org.apache.spark.deploy.{name.lower()}.{name}", *more, *arguments]
         with log.open("wb") as file:
             processes.append(
                 subprocess.Popen(
-                    command, env=environment, stdout=file, stderr=file, process_group=0, cwd=tmp_path
+                    command, env=environment, stdout=file, stderr=file, process_group=0, cwd=folder
                 )
             )
         return log
@@ -131,9 +143,9 @@ def cluster(tmp_path: Path) -> Iterator[str]:
         master = begin("Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
         said(master, "Starting Spark master")
         for number in range(2):
-            folder = str(tmp_path / f"work-{number}")
+            work = str(folder / f"work-{number}")
             worker = begin(
-                "Worker", "-c", "1", "-m", "1g", "-d", folder, "--webui-port", "0", "-h", "127.0.0.1", url
+                "Worker", "-c", "1", "-m", "1g", "-d", work, "--webui-port", "0", "-h", "127.0.0.1", url
             )
             said(worker, "Successfully registered with master")
         yield url
@@ -150,15 +162,18 @@ def said(log: Path, words: str) -> None:
         time.sleep(0.2)
 
 
+SMALL = (
+    "spark.executor.memory 768m\nspark.executor.cores 1\nspark.cores.max 2\nspark.driver.host 127.0.0.1\n"
+    "spark.driver.bindAddress 127.0.0.1\n"
+)
+
+
 @pytest.mark.night
 def test_a_cluster_of_two_workers_finds_the_same_as_one_machine(
     world: World, spark: None, cluster: str, settings: Any, tmp_path: Path
 ) -> None:
     properties = tmp_path / "spark.properties"
-    properties.write_text(
-        "spark.executor.memory 768m\nspark.executor.cores 1\nspark.cores.max 2\nspark.driver.host 127.0.0.1\n"
-        "spark.driver.bindAddress 127.0.0.1\n"
-    )
+    properties.write_text(SMALL)
     # Two jobs: one with shuffles alone, one with a window over each run and results derived into the archive.
     jobs = ["failure_trends", "breaker_backtest"]
     done(jobs=jobs)
@@ -175,3 +190,65 @@ def test_a_cluster_of_two_workers_finds_the_same_as_one_machine(
     executors = sorted(tmp_path.glob("work-*/app-*/*"))
     assert len(executors) == 2, executors
     assert run.master == cluster
+
+
+# As docs/how-to/cluster.md has it.
+PROTECTED = """spark.authenticate true
+spark.authenticate.secret {secret}
+spark.network.crypto.enabled true
+spark.network.crypto.saslFallback false
+spark.io.encryption.enabled true
+"""
+
+
+@contextmanager
+def watched_commands(secret: str) -> Iterator[list[str]]:
+    """Command lines of this machine that hold the secret meanwhile."""
+    found, ending = list[str](), threading.Event()
+
+    def watch() -> None:
+        while not ending.wait(0.2):
+            for file in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):
+                    if secret in (line := file.read_text(errors="replace")):
+                        found.append(line)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        ending.set()
+        thread.join()
+
+
+def holding(secret: str, folder: Path, *, but: Path) -> list[Path]:
+    """The files below that hold it, `but` one."""
+    files = [file for file in folder.rglob("*") if file.is_file() and file != but]
+    return [file for file in files if secret.encode() in file.read_bytes()]
+
+
+@pytest.mark.night
+def test_a_cluster_that_asks_for_a_secret_writes_neither_it_nor_the_password_of_the_database_anywhere(
+    world: World, spark: None, settings: Any, tmp_path: Path
+) -> None:
+    secret, password = secrets.token_hex(16), connection.settings_dict["PASSWORD"]
+    properties = tmp_path / "spark.properties"
+    properties.touch(0o600)
+    properties.write_text(SMALL + PROTECTED.format(secret=secret))
+    settings.MA_PIPELINE_PROPERTIES = str(properties)
+    with running_cluster(tmp_path, str(properties)) as url, watched_commands(secret) as seen:
+        done(master=url, jobs=["failure_trends"])
+        executors = sorted(tmp_path.glob("work-*/app-*/*/stderr"))
+        assert len(executors) == 2 and all(file.stat().st_size for file in executors)
+        assert FailureTrend.objects.exists() and seen == []
+        for hidden in filter(None, (secret, password)):
+            assert holding(hidden, tmp_path, but=properties) == []
+
+        planted = executors[0].with_name("planted")
+        planted.write_text(f"control {secret}")
+        assert holding(secret, tmp_path, but=properties) == [planted]
+
+        properties.write_text(SMALL + PROTECTED.format(secret="another"))
+        run = worked(master=url, jobs=["failure_trends"])
+        assert run.state == "failed"

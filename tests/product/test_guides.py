@@ -1,6 +1,7 @@
 """The guides and the reference of the REST interface: every command of them is run, one page after the other,
 in one installation with its demo."""
 
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,8 @@ def test_the_remote_command_does_as_its_guide_says(clone: Clone, tmp_path: Path)
 def test_a_backup_is_put_back(clone: Clone, tmp_path: Path) -> None:
     operator = clone.reader(tmp_path / "exported", {"/srv/ma-backup": str(tmp_path / "backup")})
     operator.follow(DOCS / "how-to" / "backup.md")
+    assert re.search(r"everything was stopped for \d+\.\d s", operator.printed[-1])
+    assert "messages, secrets, spool" in operator.printed[-1], "the last one has all parts"
     clone.call("POST", "pools/", {"name": "made-since"})
     operator.follow(DOCS / "how-to" / "restore-database.md")
     assert "made-since" not in {row["name"] for row in clone.pages("pools/")}

@@ -104,7 +104,7 @@ def until(condition: Callable[[], object], seconds: float = 90) -> None:
         time.sleep(0.05)
 
 
-def _collect_static(folder: Path) -> None:
+def collect_static(folder: Path) -> None:
     """Here and not in a process of its own: it would take longer to start than to copy."""
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     with override_settings(STATIC_ROOT=folder, STORAGES={**settings.STORAGES, "staticfiles": plain}):
@@ -135,7 +135,7 @@ def real_site(url: str = "", *, tls: bool = False, **environ: str) -> Iterator[S
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         **environ,
     }
-    _collect_static(folder / "static")
+    collect_static(folder / "static")
     log = folder / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(

@@ -141,3 +141,25 @@ def test_the_cookie_of_the_language_is_kept_from_scripts(client: Client, db: Non
     cookie = client.cookies["django_language"]
 
     assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
+
+
+def test_no_list_takes_a_filter_that_it_does_not_know(world: World) -> None:
+    """Misspelt, it would match everything."""
+    client = api_client(User.objects.create_superuser("root"))
+    lists, taken = 0, []
+    for path, takes in routes(world).items():
+        if "get" not in takes or path in OPEN or not is_list(client.get(path)):
+            continue
+        lists += 1
+        if client.get(path, {"misspelt": "1"}).status_code != 400:
+            taken.append(path)
+    assert not taken, " ".join(taken)
+    assert lists > 20
+
+
+def is_list(answer: Any) -> bool:
+    read_to_the_end(answer)
+    if answer.status_code != 200 or answer.get("Content-Type") != "application/json":
+        return False
+    body = answer.json()
+    return isinstance(body, list) or "results" in body

@@ -455,6 +455,31 @@ def test_a_window_that_never_opens_or_never_closes_is_refused(
     assert (told.status_code, told.json()["where"]) == (400, name)
 
 
+@pytest.mark.parametrize(
+    ("crontab", "minutes", "closes"),
+    [
+        ("* * * * *", 480, False),
+        ("*/30 * * * *", 30, False),
+        ("*/30 * * * *", 29, True),
+        ("0 2 * * *", 1440, False),
+        ("0 2 * * *", 1439, True),
+        ("* 1-5 * * *", 480, True),
+        ("* 0-22 * * *", 90, False),
+        ("* * * * 1-5", 480, True),
+        ("0 0 1 * *", 10_080, True),
+        ("0 0 29 2 *", 10_080, True),
+    ],
+)
+def test_windows_that_follow_each_other_without_a_gap_are_refused(
+    admin_user: User, crontab: str, minutes: int, closes: bool
+) -> None:
+    given = {"crontab": crontab, "minutes": minutes, "reason": "backup"}
+    told = api_client(admin_user).post("/api/v1/maintenance-windows/", given, format="json")
+    expected = (201, None) if closes else (400, "minutes")
+    assert (told.status_code, told.json().get("where")) == expected
+    assert MaintenanceWindow.objects.exists() == closes
+
+
 # -- who may, and where it is shown --------------------------------------------------------------------------
 
 

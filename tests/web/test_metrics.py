@@ -301,3 +301,15 @@ def test_people_read_it_who_may_see_settings_and_servers(
         client = Client()
         client.force_login(person)
         assert client.get("/metrics").status_code == expected
+
+
+def test_a_slash_too_many_and_a_post_are_answered_without_a_page() -> None:
+    """Those who read it are programs."""
+    client = Client(enforce_csrf_checks=True)
+    moved = client.get("/metrics/")
+    assert (moved.status_code, moved["Location"]) == (301, "/metrics")
+    posted = client.post("/metrics")
+    assert (posted.status_code, posted["Allow"]) == (405, "GET, HEAD")
+    for answer in (moved, posted, client.post("/metrics/")):
+        assert answer["Content-Type"] == "text/plain; charset=utf-8"
+        assert b"<" not in answer.content

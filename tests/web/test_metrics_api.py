@@ -1,6 +1,6 @@
 """Figures over time by REST: of what a person may see, bounded, with times that people understand."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -42,6 +42,9 @@ def test_it_says_what_was_handled_and_how_fast(hall: Hall) -> None:
         assert (told["setting"], told["server"]) == (asked.get("setting"), asked.get("server"))
         assert told["step_seconds"] == 60 and 59 <= len(told["points"]) <= 61
         assert (told["total"]["succeeded"], told["total"]["failed"], told["total"]["bytes"]) == (16, 4, 1400)
+        assert told["since"] == told["points"][0]["start"]
+        last = datetime.fromisoformat(told["points"][-1]["start"])
+        assert datetime.fromisoformat(told["until"]) == last + timedelta(minutes=1)
         busy = [point for point in told["points"] if point["succeeded"]]
         assert [point["processing"]["p95"] for point in busy] == pytest.approx([0.0587, 1.878], rel=0.01)
         assert told["total"]["processing"]["p50"] == pytest.approx(0.0587, rel=0.01)
@@ -55,7 +58,9 @@ def test_a_range_is_bounded_and_a_wrong_one_refused(hall: Hall) -> None:
     assert told["step_seconds"] == 86_400 and len(told["points"]) <= 400 and told["total"]["succeeded"] == 16
     now = timezone.now()
     backwards = client.get(PATH, {"since": now.isoformat(), "until": (now - timedelta(days=1)).isoformat()})
-    assert backwards.json()["points"] == [] and backwards.json()["total"]["processing"]["p95"] is None
+    assert (backwards.status_code, backwards.json()["where"]) == (400, "since")
+    empty = client.get(PATH, {"since": now.isoformat(), "until": now.isoformat()}).json()
+    assert empty["points"] == [] and empty["total"]["processing"]["p95"] is None
     first = client.get(PATH, {"until": "0001-01-01T00:30:00Z"})
     assert first.status_code == 200 and first.json()["total"]["succeeded"] == 0
     for wrong in ({"since": "yesterday"}, {"until": "0"}, {"form": "x"}, {"setting": "x" * 201}):

@@ -516,6 +516,7 @@ def test_the_routing_key_of_pagerduty_is_entered_and_never_shown(operator: User,
     [
         ({"channel": "pagerduty"}, "address"),
         ({"channel": "slack", "address": ""}, "address"),
+        ({"channel": "webhook", "address": "http://127.0.0.1:99999/"}, "address"),
         ({"channel": "slack", "address": SECRET_URL, "routing_key": KEY}, "routing_key"),
         ({"channel": "slack", "address": SECRET_URL, "weekdays": "21"}, "weekdays"),
         ({"channel": "slack", "address": SECRET_URL, "hours_from": "09:00"}, "hours_from"),

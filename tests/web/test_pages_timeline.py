@@ -199,3 +199,10 @@ def test_hostile_versions_are_only_texts(quiet: World) -> None:
     page = signed_in(quiet, "chief").get("/timeline/").content.decode()
     assert "<script>\\u202e" not in page and "\u202e" not in page and "<img>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_a_kind_that_there_is_not_is_said(quiet: World) -> None:
+    client = signed_in(quiet, "chief")
+    assert "no kind of event" not in looked_at(client, "/timeline/?kind=switch").text
+    assert "There is no kind of event named “tripps”." in looked_at(client, "/timeline/?kind=tripps").text
+    assert "“tripps”" in looked_at(client, "/timeline/?kind=switch&kind=tripps").text

@@ -1,6 +1,7 @@
 """Who of our own processes is alive: nobody is taken for one who only left a row behind."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
@@ -9,6 +10,8 @@ from agents.liveness import heard_for, note_hearing_again
 from agents.models import ComponentState, Server
 from alerts.evaluation import evaluate_all
 from console.processes import last_heartbeat, lock, once_per, record_heartbeat, seconds_since
+from deploy import secret_files
+from deploy.layout import Layout
 from ma_site.checks import services
 from ma_site.checks.work import check_processes
 from ma_site.relocation import ALIVE, running_processes
@@ -41,6 +44,21 @@ def test_a_site_runs_for_as_long_as_a_process_shows_itself(server: Server) -> No
     Server.objects.filter(pk=server.pk).update(last_seen_at=NOW)
     assert running_processes(NOW + ALIVE - SECOND) == ["beat", "web"]
     assert running_processes(NOW + ALIVE) == []
+
+
+def test_what_ended_in_order_runs_no_more(server: Server, settings: object, tmp_path: Path) -> None:
+    """`./ma down` says when; whoever shows itself later, or a clock that was put back, is believed."""
+    settings.MA_DATA = tmp_path  # type: ignore[attr-defined]
+    stopped = Layout(tmp_path).stopped
+    secret_files.write(stopped, f"{NOW.isoformat()}\n")
+    record_heartbeat("beat", NOW)
+    Server.objects.filter(pk=server.pk).update(last_seen_at=NOW - SECOND)
+    assert running_processes(NOW + SECOND) == []
+    assert running_processes(NOW - SECOND) == ["beat", "web"], "that stop has not been yet"
+    record_heartbeat("beat", NOW + SECOND)
+    assert running_processes(NOW + 2 * SECOND) == ["beat"]
+    stopped.write_text("cut off")
+    assert running_processes(NOW + 2 * SECOND) == ["beat", "web"]
 
 
 def test_a_command_that_has_ended_is_no_process_of_a_running_site() -> None:

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -19,9 +20,13 @@ from broker.amqp.publisher import AmqpPublisher
 from broker.port import BrokerError
 from console.broker import management
 from console.hooks import process_begins
+from console.leases.holder import FEED as FEED_LEASE
+from console.leases.holder import Holder, LeaseOver, kept
+from console.leases.rules import ASK_SECONDS
 from contract.names import FEED, dead_letter_queue
 from dlq.index.feed import Feed, Inbox
 from dlq.index.sweep import Sweep
+from exposition import notify
 
 log = structlog.get_logger(__name__)
 
@@ -38,21 +43,37 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
         process_begins("feed")
+        notify.tell("READY=1")
         self._wait_for_own_broker(stopping)
-        while not stopping.is_set():
-            try:
-                self._follow(stopping)
-            except ForeignBroker as foreign:
-                log.error("feed stopped until the broker belongs to this site again", reason=str(foreign))
-                self._wait_until_given_back(stopping)
+        lease = Holder(FEED_LEASE)
+        with kept(lease):
+            while self._has(lease, stopping):
+                try:
+                    self._follow(stopping, lease)
+                except ForeignBroker as foreign:
+                    log.error("feed stopped until the broker belongs to this site again", reason=str(foreign))
+                    self._wait_until_given_back(stopping)
         log.info("feed stopped")
 
-    def _follow(self, stopping: threading.Event) -> None:
-        """Until it is told to stop. Raises ForeignBroker: another site has taken the broker over."""
+    def _has(self, lease: Holder, stopping: threading.Event) -> bool:
+        """Waits while another host follows the dead letters; false: it is told to stop."""
+        while not lease.may_act() and not stopping.wait(ASK_SECONDS / 2):
+            notify.fed()
+        return not stopping.is_set()
+
+    def _follow(self, stopping: threading.Event, lease: Holder) -> None:
+        """Until it is told to stop, or the lease is not its own any more. What it stores or does within a
+        step after that, another feed does too, and comes to the same. Raises ForeignBroker: another site has
+        taken the broker over."""
         inbox = Inbox()
         account, dla = settings.MA_BROKER_AMQP, settings.MA_DLA_ADDRESS
         consumer = AmqpConsumer(account, dla, dead_letter_queue(FEED), inbox, core=True)
-        require_own = OwnerWatch(management()).require
+        owner = OwnerWatch(management())
+
+        def require_own(now: datetime, *, at_once: bool) -> None:
+            owner.require(now, at_once=at_once)
+            lease.require()
+
         feed = Feed(consumer, inbox, management(), AmqpPublisher(account), dla, require_own=require_own)
         log.info("feed starts", queue=dead_letter_queue(FEED))
         sweep = Sweep(management(), AmqpBrowser(account), dla)
@@ -60,10 +81,17 @@ class Command(BaseCommand):
         more = False
         try:
             while not stopping.is_set():
+                notify.fed()
+                lease.require()
                 close_old_connections()
                 stored = feed.step(timeout=0.0 if more else 1.0)
+                lease.require()
                 more = sweep.step(timezone.now(), idle=not stored)
                 self._stand_in()
+                if inbox.is_open:
+                    lease.worked()
+        except LeaseOver:
+            log.warning("feed stands by: its lease is over")
         finally:
             sweep.stop()
             feed.stop()
@@ -75,6 +103,7 @@ class Command(BaseCommand):
     def _wait_until_given_back(self, stopping: threading.Event) -> None:
         """Nothing is taken from the broker meanwhile, and nothing done there; people are told."""
         while not stopping.wait(ASK_AGAIN_SECONDS):
+            notify.fed()
             close_old_connections()
             try:
                 note_owner(management(), timezone.now())
@@ -86,6 +115,7 @@ class Command(BaseCommand):
         """Before the first dead letter is taken: one that another site's feed should have would be lost to
         it."""
         while not stopping.is_set():
+            notify.fed()
             close_old_connections()
             try:
                 require_own_broker(management())
