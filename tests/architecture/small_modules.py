@@ -37,6 +37,7 @@ REASONS = {
     "failures/protocols/setting_removal.py": "what a hook of agents asks for",
     "failures/saved_filters.py": "derived from console/saved_filters in a few lines",
     "exposition/notify.py": SEAM,
+    "ma_site/upgrades.py": RULE,
     "kma/__main__.py": "the command `kma`, before its environment is read",
     "ma_site/requests/probes.py": "before everything that asks for a host name or the database",
     "kma/agent.py": "what agent authors import; its name never changes",
