@@ -39,7 +39,6 @@ REASONS = {
     "failures/saved_filters.py": "derived from console/saved_filters in a few lines",
     "contract/support.py": "a rule of its own, beside the page that has it in words",
     "exposition/notify.py": SEAM,
-    "ma_site/upgrades.py": RULE,
     "kma/__main__.py": "the command `kma`, before its environment is read",
     "ma_site/requests/probes.py": "before everything that asks for a host name or the database",
     "kma/agent.py": "what agent authors import; its name never changes",
