@@ -62,6 +62,7 @@ def needs_of_tests() -> tuple[Need, ...]:
         Need("Alertmanager", ("prometheus-alertmanager",), lambda: _program("prometheus-alertmanager")),
         Need("systemd-analyze", ("systemd",), lambda: _program("systemd-analyze")),
         Need("debootstrap", ("debootstrap",), lambda: _program("debootstrap")),
+        Need("buildah", ("buildah",), lambda: _program("buildah")),
         Need("iproute2", ("iproute2",), lambda: _program("ip")),
         Need("Dropwizard metrics", ("libdropwizard-metrics-java",), _java_library("metrics-core")),
         Need("Snappy for Java", ("libsnappy-java",), _java_library("snappy-java")),
