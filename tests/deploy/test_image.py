@@ -90,4 +90,4 @@ def test_the_site_runs_from_the_image_without_root_on_a_read_only_root(
     try:
         assert started(image).splitlines()[-1] == "ok"
     finally:
-        subprocess.run(["umount", image], check=True)
+        subprocess.run(["umount", "--recursive", tmp_path / "images" / "overlay"], check=True)
