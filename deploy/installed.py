@@ -48,7 +48,7 @@ def _run(given: Sequence[str]) -> int:
         print(USAGE)
         return 0 if given else 2
     if given[0] == "--version":
-        print(version())
+        print(installed_version())
         return 0
     if given[0] == "install-units":
         return units.install(given[1:])
@@ -68,7 +68,7 @@ def _command_of(role: str) -> str:
     return next(process.command for process in processes if process.name == role)
 
 
-def version() -> str:
+def installed_version() -> str:
     """Without the site, which a bare call does not need."""
     from importlib.metadata import version
 
@@ -79,13 +79,13 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What a role gets. Raises DeployError."""
     named = environ.get("MA_ENV_FILE")
     file = Path(named or FILE)
-    known = read(file) if named or file.exists() else {}
+    known = read_variables(file) if named or file.exists() else {}
     programs = str(Path(sys.executable).parent)
     path = f"{programs}:{environ.get('PATH', os.defpath)}"
     return {**DEFAULTS, **known, **environ, "PATH": path}
 
 
-def read(file: Path) -> dict[str, str]:
+def read_variables(file: Path) -> dict[str, str]:
     """Lines NAME=value as systemd's EnvironmentFile has them: quotes around a value are left out. Raises
     DeployError."""
     try:

@@ -11,12 +11,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from deploy import proton_wheel
+from deploy import release_papers as papers
 from deploy.config import REPOSITORY, Config
 from deploy.console import DeployError, run_logged, say_if_heard
 from deploy.installing import python_packages
@@ -32,7 +31,9 @@ PACKAGES = {
 }  # fmt: skip
 # What only a clone or only the pipeline needs.
 NOT_INSTALLED, PIPELINE = ("supervisor",), ("pyspark", "pyarrow")
-NAMESPACE = uuid.UUID("7a4b2c60-3c1e-4c5e-9a53-6f1f0f5c2b11")
+# Of hosts with another Python than the one that builds, as Debian 13 has.
+NEWER_PYTHONS = ("3.13",)
+PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 
 
 def release(config: Config, arguments: Sequence[str]) -> int:
@@ -51,14 +52,18 @@ def release(config: Config, arguments: Sequence[str]) -> int:
         _export(source)
         for name, parts in PACKAGES.items():
             wheel = _build(name, parts, source, Path(folder) / name, dist, moment, log)
-            say_if_heard(f"{hashlib.sha256(wheel.read_bytes()).hexdigest()}  {wheel.name}")
+            say_if_heard(f"{_sha256(wheel)}  {wheel.name}")
+    proton_wheel.build(dist, moment, log)
     _dependencies(dist, log)
-    for name, file in (("ma-kma", "requirements-kma.txt"), ("ma-server", "requirements.txt")):
-        found = _resolved(file, log)
-        (dist / f"{name}.lock.txt").write_text(lock(found), "utf-8")
-        bill = bill_of_materials(name, version(), found, moment)
+    here = hashes_of(dist)
+    for name, lines in _needed().items():
+        found = _resolved(lines, log)
+        (dist / f"{name}.lock.txt").write_text(
+            papers.own_lines(name, version(), here) + papers.lock(found, here), "utf-8"
+        )
+        bill = papers.bill_of_materials(name, version(), found, moment)
         (dist / f"{name}.cdx.json").write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n", "utf-8")
-        (dist / f"{name}.licences.txt").write_text(licences(found), "utf-8")
+        (dist / f"{name}.licences.txt").write_text(papers.licences(found), "utf-8")
     say_if_heard(f"{dist}: wheels of both and of what they need, locks, bills of materials, licences")
     return 0
 
@@ -68,9 +73,9 @@ def audit(config: Config, arguments: Sequence[str]) -> int:
         raise DeployError("usage: ./ma audit")
     log = _installed(config)
     refused = [
-        f"{each['metadata']['name']}: {licence_of(each['metadata'])}"
-        for each in _resolved("requirements.txt", log)
-        if not is_allowed(licence_of(each["metadata"]))
+        f"{each['metadata']['name']}: {papers.licence_of(each['metadata'])}"
+        for each in _resolved(python_packages.requirements("requirements.txt"), log)
+        if not papers.is_allowed(papers.licence_of(each["metadata"]))
     ]
     for line in refused:
         say_if_heard(f"licences: not allowed: {line}")
@@ -139,18 +144,49 @@ def _build(
     return built
 
 
+def hashes_of(dist: Path) -> dict[str, list[str]]:
+    """SHA-256 of the wheels of each package and version, by `name==version`."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(dist.glob("*.whl")):
+        name, number = path.stem.split("-")[:2]
+        found.setdefault(f"{papers.normal(name)}=={number}", []).append(_sha256(path))
+    return found
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _needed() -> dict[str, tuple[str, ...]]:
+    """What each package needs, and what the pipeline does beside it."""
+    every = python_packages.requirements("requirements.txt")
+    return {
+        "ma-kma": python_packages.requirements("requirements-kma.txt"),
+        "ma-server": tuple(line for line in every if not line.startswith(NOT_INSTALLED + PIPELINE)),
+        "ma-server-pipeline": tuple(line for line in every if line.startswith(PIPELINE)),
+    }
+
+
 def _dependencies(dist: Path, log: Path) -> None:
-    """Wheels of what both need, so that a host needs neither an index nor a compiler: python-qpid-proton is
-    published as source only. Spark comes by itself."""
-    lines = [
-        line for line in python_packages.requirements("requirements.txt") if not line.startswith(PIPELINE)
-    ]
+    """Wheels of what both need, so that a host needs no index. Spark comes by itself."""
     command: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
-    run_logged([*command, "-w", dist, "-c", CONSTRAINTS, *lines], what="pip wheel", log=log)
-    if _printed_by_python("from proton import SSL; print(SSL.present())").strip() != "True":
-        raise DeployError(
-            "this python-qpid-proton was built without OpenSSL: install libssl-dev, build it again"
-        )
+    command += ["-w", dist, "--find-links", dist, "-c", CONSTRAINTS, *_needed()["ma-server"]]
+    run_logged(command, what="pip wheel", log=log)
+    for version in NEWER_PYTHONS:
+        command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "-d", dist]
+        command += ["--no-deps", "--only-binary=:all:", "--implementation=cp", f"--python-version={version}"]
+        command += [f"--platform={each}" for each in PLATFORMS]
+        run_logged([*command, *of_one_python(dist)], what=f"Wheels of Python {version}", log=log)
+
+
+def of_one_python(dist: Path) -> list[str]:
+    """Requirements of those whose wheel is for one version of Python only."""
+    found = set()
+    for path in dist.glob("*.whl"):
+        name, number, *_build, _python, abi, _platform = path.stem.split("-")
+        if abi not in ("none", "abi3"):
+            found.add(f"{name}=={number}")
+    return sorted(found)
 
 
 def filled_in(name: str, text: str) -> str:
@@ -186,16 +222,13 @@ def version() -> str:
 # -- what comes with them ------------------------------------------------------------------------------------
 
 
-Resolved = dict[str, Any]
-
-
-def _resolved(requirements: str, log: Path) -> list[Resolved]:
+def _resolved(lines: Sequence[str], log: Path) -> list[papers.Resolved]:
     """Every package that would be installed, from pip's own report, by name."""
     with tempfile.TemporaryDirectory(prefix="ma-report-") as folder:
         report = Path(folder) / "report.json"
         command: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         command += ["--dry-run", "--ignore-installed", "--report", report]
-        command += ["-c", CONSTRAINTS, "-r", REPOSITORY / requirements]
+        command += ["-c", CONSTRAINTS, *lines]
         run_logged(command, what="pip's report", log=log)
         found = json.loads(report.read_text("utf-8"))["install"]
     expressions = json.loads(_printed_by_python(EXPRESSIONS))
@@ -215,94 +248,3 @@ print(json.dumps({each.metadata["Name"]: each.metadata["License-Expression"]
 
 def _printed_by_python(program: str) -> str:
     return subprocess.run([PYTHON, "-c", program], check=True, capture_output=True, text=True).stdout
-
-
-def _hash(each: Resolved) -> str:
-    return str(each["download_info"]["archive_info"]["hashes"]["sha256"])
-
-
-def lock(found: Sequence[Resolved]) -> str:
-    """For `pip install --require-hashes`, on the Python and machine that made it."""
-    lines = [
-        f"{each['metadata']['name']}=={each['metadata']['version']} --hash=sha256:{_hash(each)}"
-        for each in found
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def bill_of_materials(name: str, version: str, found: Sequence[Resolved], moment: int) -> dict[str, Any]:
-    """CycloneDX 1.6."""
-    components = [
-        {
-            "type": "library",
-            "bom-ref": _purl(each),
-            "name": each["metadata"]["name"],
-            "version": each["metadata"]["version"],
-            "purl": _purl(each),
-            "hashes": [{"alg": "SHA-256", "content": _hash(each)}],
-            "licenses": [{"license": {"name": licence_of(each["metadata"])}}],
-        }
-        for each in found
-    ]
-    own = f"pkg:pypi/{name}@{version}"
-    serial = uuid.uuid5(NAMESPACE, json.dumps([own, components], sort_keys=True))
-    return {
-        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{serial}",
-        "version": 1,
-        "metadata": {
-            "timestamp": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "component": {
-                "type": "application",
-                "bom-ref": own,
-                "name": name,
-                "version": version,
-                "purl": own,
-                "licenses": [{"license": {"id": "Apache-2.0"}}],
-            },
-        },
-        "components": components,
-        "dependencies": [{"ref": own, "dependsOn": [_purl(each) for each in found]}],
-    }
-
-
-def _purl(each: Resolved) -> str:
-    name = re.sub(r"[-_.]+", "-", str(each["metadata"]["name"])).lower()
-    return f"pkg:pypi/{name}@{each['metadata']['version']}"
-
-
-def licences(found: Sequence[Resolved]) -> str:
-    lines = [
-        f"{each['metadata']['name']} {each['metadata']['version']}: {licence_of(each['metadata'])}"
-        for each in found
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def licence_of(metadata: Resolved) -> str:
-    """What the package says of itself, the most exact first."""
-    if expression := metadata.get("license_expression"):
-        return str(expression)
-    named = [
-        line.rpartition(" :: ")[2]
-        for line in metadata.get("classifier", ())
-        if line.startswith("License :: ") and line != "License :: OSI Approved"
-    ]
-    if named:
-        return " OR ".join(named)
-    text = str(metadata.get("license") or "").strip()
-    return text.splitlines()[0][:80] if text else "unknown"
-
-
-# Words of licences under which the product may be shipped together with the package.
-ALLOWED = (
-    "apache", "bsd", "mit", "isc", "python software foundation", "psf", "mozilla public license 2.0",
-    "mpl-2.0", "lesser general public license", "lgpl", "unlicense", "zope", "zpl", "hpnd", "0bsd",
-)  # fmt: skip
-
-
-def is_allowed(licence: str) -> bool:
-    said = licence.lower()
-    return any(re.search(rf"\b{word}", said) for word in ALLOWED)

@@ -1,7 +1,7 @@
 """`kma`, or `python -m kma`: runs the KMA of this server in the foreground, as a service does.
 
 Its environment is a file of lines NAME=value (/etc/ma/kma.env, or what KMA_ENV_FILE names), over which the
-process's own counts.
+process's own counts. Quotes around a value are left out, as systemd does.
 """
 
 import os
@@ -48,7 +48,8 @@ def _read_file() -> None:
         name, separator, value = line.partition("=")
         if not separator or not name.isidentifier():
             sys.exit(f"kma: {file}, line {number}: not NAME=value")
-        os.environ.setdefault(name, value)
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        os.environ.setdefault(name, value[1:-1] if quoted else value)
 
 
 if __name__ == "__main__":

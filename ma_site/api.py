@@ -24,6 +24,7 @@ from console.operations.rest import as_problems, performing_by
 from console.rest.commands import VERSION, commands_of
 from console.rest.lists import asked_in
 from console.rest.serializers import BodySerializer, QuerySerializer
+from contract import __version__
 from ma_site.pages.bulk import ACTION
 from ma_site.pages.health import VIEW, components, overall, server_parts
 from ma_site.pages.parts import DEGRADED, DOWN, OK
@@ -49,8 +50,10 @@ class ComponentSerializer(HealthPartSerializer):
 
 
 class HealthSerializer(serializers.Serializer[Any]):
-    """`state`: the worst state of the components; a missing server makes it degraded."""
+    """`state`: the worst state of the components; a missing server makes it degraded. `version`: of the
+    site."""
 
+    version = serializers.CharField()
     state = serializers.ChoiceField([OK, DEGRADED, DOWN])
     components = ComponentSerializer(many=True)
     servers = HealthPartSerializer(many=True)
@@ -69,6 +72,7 @@ class Health(APIView):
         shown = [{"component": code, **HealthPartSerializer(part).data} for code, part in found]
         return Response(
             {
+                "version": __version__,
                 "state": state,
                 "components": shown,
                 "servers": HealthPartSerializer(servers, many=True).data,

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from agents.liveness import expected_servers, is_expected, servers_without_broker
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
 from agents.pages.states import DUTIES, RUNS, run_label, server_label
-from agents.servers.admission import version_advice, version_problem
+from agents.servers.admission import support_advice, support_problem, version_advice, version_problem
 from agents.servers.operations import Cordon, Drain, RemoveServer, Uncordon
 from console.operations.web import operation_buttons
 from console.ui.amounts import coarse, duration, number
@@ -28,8 +28,15 @@ from console.ui.page import StateLabel, link, needs, page, render_panels
 
 @dataclass(frozen=True, slots=True)
 class ServerNote:
+    """`works`: it runs all the same."""
+
     says: str
     what_to_do: str
+    works: bool = False
+
+    @property
+    def tone(self) -> str:
+        return "warn" if self.works else "bad"
 
 
 def runs_without_broker(now: datetime) -> dict[int, int]:
@@ -38,7 +45,8 @@ def runs_without_broker(now: datetime) -> dict[int, int]:
 
 
 def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool = True) -> ServerNote | None:
-    """Returns None for one that is heard, obeys and has the broker. `unfed`: of `runs_without_broker`."""
+    """Returns None for one that is heard, obeys, has the broker and a supported version. `unfed`: of
+    `runs_without_broker`."""
     state = server.state(now)
     if state is ServerState.SILENT:
         return _silent(server, now) if expected else None
@@ -66,6 +74,8 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
                 "broker. The KMA log shows the cause. Meanwhile, messages wait on the broker."
             ),
         )
+    if problem := support_problem(server.name, server.kma_version):
+        return ServerNote(problem, support_advice(server.kma_version), works=True)
     return None
 
 

@@ -9,7 +9,9 @@ from django.utils.translation import gettext as _
 
 from agents.models import Server, ServerToken
 from console.models import SERVER_PREFIX, digest_of, new_secret, use_is_news
+from contract import __version__
 from contract.messages import OLDEST_VERSION, VERSION
+from contract.support import Support, support_of
 
 VALID_AT_A_TIME = 2
 
@@ -78,3 +80,27 @@ def version_advice(version: int) -> str:
     if version < OLDEST_VERSION:
         return _("Upgrade the KMA. Until then, it keeps running its instances and stores records locally.")
     return _("Upgrade this site. Until then, the KMA keeps running its instances and stores records locally.")
+
+
+# -- and of one whose wire it speaks, but that is none of the versions that were tested together -------------
+
+
+def support_problem(server: str, kma_version: str) -> str:
+    """Returns "" for a KMA that is supported, and for one that says no version."""
+    support = support_of(kma_version)
+    if support is Support.TOO_OLD:
+        text = _(
+            "The KMA on %(server)s has version %(kma)s, which is no longer supported: this site has %(site)s "
+            "and supports its own minor version and the one before."
+        )
+    elif support is Support.TOO_NEW:
+        text = _("The KMA on %(server)s has version %(kma)s, which is newer than this site (%(site)s).")
+    else:
+        return ""
+    return text % {"server": server, "kma": kma_version, "site": __version__}
+
+
+def support_advice(kma_version: str) -> str:
+    if support_of(kma_version) is Support.TOO_NEW:
+        return _("Upgrade this site: it is always upgraded before its KMAs. Until then, the KMA continues.")
+    return _("Upgrade the KMA. Until then, it continues as far as the site understands its reports.")

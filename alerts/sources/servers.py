@@ -1,5 +1,5 @@
 """Describes what is watched of servers: silent ones, spools that fill, settings that their breaker switched
-off, and reports about runs that a server never had."""
+off, versions that are not supported, and reports about runs that a server never had."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from agents.activations.queries import settings_not_allowed, withheld_runs
 from agents.liveness import expected_servers
 from agents.models import BreakerTrip, Server, Withheld
 from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
-from agents.servers.admission import version_advice, version_problem
+from agents.servers.admission import support_advice, support_problem, version_advice, version_problem
 from alerts.kinds import AlertKind, Observation, Text
 from alerts.models import Severity
 from alerts.rules import AlertStep, Thresholds
@@ -82,6 +82,16 @@ def silent_beat(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
     seconds = seconds_since("beat", now)
     if seconds is not None:
         yield Observation("beat", max(0.0, seconds), facts={"process": "beat"})
+
+
+def unsupported_kmas(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Yields those that are heard: a KMA whose wire is not spoken is silent."""
+    servers = expected_servers().filter(last_seen_at__gt=lost_before(now)).order_by("name")
+    for server in servers.prefetch_related("pools")[:MOST]:
+        facts = {"server": server.name, "kma_version": server.kma_version}
+        problem = support_problem(**facts)
+        # An alert that closes keeps the version that it was about.
+        yield _of_server(server, float(bool(problem)), facts if problem else {})
 
 
 def _of_server(server: Server, value: float, facts: Mapping[str, Any]) -> Observation:
@@ -228,6 +238,23 @@ TRIP = AlertKind(
     observe=open_trips,
     notified_steps=frozenset({AlertStep.REPEATED, AlertStep.CLOSED}),
 )
+UNSUPPORTED = AlertKind(
+    name="kma_unsupported",
+    label=gettext_lazy("KMA version not supported"),
+    severity=Severity.WARNING,
+    # Longer than a rolling restart may have both versions: the site first, then each KMA.
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(minutes=10), close_after=timedelta(seconds=30)),
+    unit=gettext_lazy("1 while the KMA's version is not supported"),
+    says=lambda facts, value: support_problem(facts["server"], facts["kma_version"]),
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "Upgrade the site first, then its KMAs. Until then, the KMA continues as far as the site "
+        "understands its reports."
+    ),
+    url=_server_url,
+    observe=unsupported_kmas,
+    advice=lambda facts: support_advice(facts["kma_version"]),
+)
 BEAT = AlertKind(
     name="beat_silent",
     label=gettext_lazy("Scheduler stopped"),
@@ -296,4 +323,4 @@ SET_ASIDE = AlertKind(
     observe=foreign_reports,
 )
 
-KINDS = (SILENT, DISOBEYING, WITHHELD, SPOOL, TRIP, BEAT, SET_ASIDE)
+KINDS = (SILENT, DISOBEYING, UNSUPPORTED, WITHHELD, SPOOL, TRIP, BEAT, SET_ASIDE)

@@ -15,6 +15,7 @@ from console.reasons import Reason
 from console.ui import amounts, errors
 from console.ui.page import Rendered, TabGroup, all_tabs, crumbs_of_model, navigation_for, render_panels
 from console.ui.text import visible_html, visible_name
+from contract import __version__
 
 register = template.Library()
 WORD_BREAK = SafeString("<wbr>")
@@ -24,6 +25,11 @@ WORD_BREAK = SafeString("<wbr>")
 def icon(name: str) -> SafeString:
     """A symbol of templates/ma/icons.html; always beside a word, so hidden from screen readers."""
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
+@register.simple_tag
+def product_version() -> str:
+    return f"MA {__version__}"
 
 
 @register.simple_tag

@@ -11,8 +11,9 @@ from collections import deque
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from deploy import disk, environment, secret_files
+from deploy import certificates, disk, environment, secret_files
 from deploy.config import LOOPBACK, Config
 from deploy.console import DeployError, duration, say, table
 from deploy.layout import Layout
@@ -162,7 +163,7 @@ def gather(config: Config, layout: Layout) -> dict[str, Any]:
         "broker": {
             "amqp": config.amqp_url,
             "stomp": config.stomp_address,
-            "core": f"tcp://{LOOPBACK}:{config.core_port}",
+            "core": core_url(config, layout),
             "accounts": {user: {"user": user, "password": password} for user, password in passwords.items()},
         },
         "redis": secret_files.read_secret(layout.secrets / "redis_url"),
@@ -172,3 +173,12 @@ def gather(config: Config, layout: Layout) -> dict[str, Any]:
         },
         "environ": environment.site(config, layout) | environment.publisher(layout),
     }
+
+
+def core_url(config: Config, layout: Layout) -> str:
+    """As JMS clients of Artemis read it; their truststore is the authority of this installation."""
+    url = f"tcp://{LOOPBACK}:{config.core_port}"
+    if not config.tls:
+        return url
+    authority = certificates.files_of(layout).authority
+    return f"{url}?sslEnabled=true&trustStoreType=PEM&trustStorePath={quote(str(authority))}"

@@ -9,7 +9,13 @@ from django.db.models import Count, Exists, OuterRef, Q
 from agents.activations.queries import settings_not_allowed, withheld_runs
 from agents.liveness import is_expected
 from agents.models import Activation, ActivationState, Pool, Server, ServerState, Withheld
-from agents.servers.admission import VALID_AT_A_TIME, version_advice, version_problem
+from agents.servers.admission import (
+    VALID_AT_A_TIME,
+    support_advice,
+    support_problem,
+    version_advice,
+    version_problem,
+)
 from failures.intake import spools
 from ma_site.checks.finding import Finding, bad, good, register_check
 from ma_site.demo import POOL as DEMO_POOL
@@ -110,6 +116,8 @@ def _heard(server: Server, now: datetime) -> Finding:
             "enabling and disabling settings has no effect there",
             f"Check ./ma logs web for failed heartbeats and ./ma logs kma-{server.name} for write errors.",
         )
+    if state is ServerState.ALIVE and (problem := support_problem(server.name, server.kma_version)):
+        return bad(problem, support_advice(server.kma_version))
     if state is ServerState.ALIVE:
         return good(f"{server.name} is online")
     if not is_expected(server):

@@ -247,8 +247,15 @@ def server_parts(now: datetime) -> list[Part]:
 
 def _server(server: Server, expected: bool, note: ServerNote | None, now: datetime) -> Part:
     url, state = link("server", server.name), server.state(now)
-    if note:
-        return Part(server.name, DOWN, note.says, note.what_to_do, server.last_seen_at, url)
+    if note and not (note.works and server.spool_full):
+        return Part(
+            server.name,
+            DEGRADED if note.works else DOWN,
+            note.says,
+            note.what_to_do,
+            server.last_seen_at,
+            url,
+        )
     if state is ServerState.ALIVE:
         records = ngettext("%(n)s record in the spool", "%(n)s records in the spool", server.spool_rows)
         says = records % {"n": number(server.spool_rows)}

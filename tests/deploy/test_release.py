@@ -4,6 +4,7 @@ docs/how-to/install.md says."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,15 +14,21 @@ from pathlib import Path
 import pytest
 import requests
 
-from deploy import release
+from deploy import release, release_papers
 from deploy.config import REPOSITORY
-from deploy.installed import read
+from deploy.console import DeployError
+from deploy.installed import read_variables
+from deploy.proton_wheel import check_tls, needs_of
 from deploy.services.ports import free_ports
 from tests import environment
 from tests.web.real_site import until
 
-pytestmark = pytest.mark.process
-LOCKED = re.compile(r"^(\S+)==(\S+) --hash=sha256:([0-9a-f]{64})$", re.MULTILINE)
+# A release builds Proton and asks the index: two of them are within one test.
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
+LOCKED = re.compile(
+    r"^(\S+)==(\S+) --hash=sha256:([0-9a-f]{64})(?: --hash=sha256:[0-9a-f]{64})*$", re.MULTILINE
+)
+OURS = ("ma-", "ma_", "python_qpid_proton", "python-qpid-proton")
 
 
 def built(folder: Path, umask: int, **environ: str) -> Path:
@@ -47,8 +54,8 @@ def test_another_folder_umask_and_clock_build_the_same(dist: Path, tmp_path: Pat
     other = built(tmp_path / "far" / "away", 0o077, SOURCE_DATE_EPOCH="86400", TZ="Asia/Tokyo")
     names = sorted(path.name for path in dist.iterdir())
     assert names == sorted(path.name for path in other.iterdir())
-    own = [name for name in names if name.startswith(("ma-", "ma_"))]
-    assert len(own) == 8
+    own = [name for name in names if name.startswith(OURS)]
+    assert len(own) == 2 + 3 * 3 + 2
     for name in own:
         assert (dist / name).read_bytes() == (other / name).read_bytes(), name
 
@@ -68,12 +75,13 @@ def test_the_wheels_hold_what_is_run_and_nothing_else(dist: Path) -> None:
 
 
 def test_lock_bill_and_licences_name_every_package_with_its_hash(dist: Path) -> None:
-    for name in ("ma-kma", "ma-server"):
-        locked = LOCKED.findall((dist / f"{name}.lock.txt").read_text())
+    for name, least in (("ma-kma", 20), ("ma-server", 40), ("ma-server-pipeline", 3)):
+        lines = (dist / f"{name}.lock.txt").read_text().splitlines()
+        locked = [found for line in lines if not line.startswith("ma-") for found in LOCKED.findall(line)]
         bill = json.loads((dist / f"{name}.cdx.json").read_text())
         assert bill["bomFormat"] == "CycloneDX" and bill["metadata"]["component"]["name"] == name
         parts = {(each["name"], each["version"], each["hashes"][0]["content"]) for each in bill["components"]}
-        assert parts == set(locked) and len(locked) > 20
+        assert parts == set(locked) and len(locked) >= least
         assert len((dist / f"{name}.licences.txt").read_text().splitlines()) == len(locked)
         assert "unknown" not in (dist / f"{name}.licences.txt").read_text()
 
@@ -86,7 +94,7 @@ def test_lock_bill_and_licences_name_every_package_with_its_hash(dist: Path) -> 
     ],
 )  # fmt: skip
 def test_what_may_be_shipped_with_the_product(licence: str, allowed: bool) -> None:
-    assert release.is_allowed(licence) is allowed
+    assert release_papers.is_allowed(licence) is allowed
 
 
 # -- installed -----------------------------------------------------------------------------------------------
@@ -102,10 +110,58 @@ def bare(**environ: str) -> dict[str, str]:
     return {"PATH": os.defpath, "HOME": "/nowhere", "LANG": "C.UTF-8", **environ}
 
 
+def install(programs: Path, dist: Path, name: str) -> None:
+    """Nothing but what the lock names, by its hash, from the folder."""
+    pip = [programs / "pip", "install", "-q", "--no-index", "--find-links", dist, "--require-hashes"]
+    command = [*map(str, pip), "-r", str(dist / f"{name}.lock.txt")]
+    subprocess.run(command, check=True, cwd=dist, env=bare())
+
+
+def test_a_wheel_that_was_changed_is_not_installed(dist: Path, tmp_path: Path) -> None:
+    changed = shutil.copytree(dist, tmp_path / "dist")
+    (wheel,) = changed.glob("ma_kma-*.whl")
+    wheel.write_bytes(wheel.read_bytes() + b"\0")
+    with pytest.raises(subprocess.CalledProcessError):
+        install(venv(tmp_path / "venv"), changed, "ma-kma")
+
+
+def test_what_proton_needs_of_a_host_is_named(dist: Path) -> None:
+    said = (dist / "python-qpid-proton.needs.txt").read_text()
+    assert re.search(r"^glibc: 2\.\d+ or newer$", said, re.MULTILINE), said
+    assert "OpenSSL: libcrypto.so." in said and "libssl.so." in said
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ("class SSL:\n    present = staticmethod(lambda: False)\n", "was built without OpenSSL"),
+        ("raise ImportError('no libssl.so.3')\n", "cannot be imported.*no libssl.so.3"),
+        (None, "cannot be imported"),
+    ],
+)
+def test_a_wheel_without_tls_is_no_release(program: str | None, problem: str, tmp_path: Path) -> None:
+    """Nothing in the wheel: then the one of this environment answers, which does not count."""
+    if program is not None:
+        (tmp_path / "proton").mkdir()
+        (tmp_path / "proton" / "__init__.py").write_text(program)
+    with pytest.raises(DeployError, match=f"(?s){problem}"):
+        check_tls(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("binary", "needs"),
+    [
+        (b"\0GLIBC_2.9\0GLIBC_2.34\0libssl.so.3\0", ["glibc: 2.34 or newer", "OpenSSL: libssl.so.3"]),
+        (b"GLIBC_PRIVATE", ["glibc: any", "OpenSSL: none"]),
+    ],
+)  # fmt: skip
+def test_needs_are_read_of_the_symbols(binary: bytes, needs: list[str]) -> None:
+    assert needs_of("x.whl", binary).splitlines() == ["wheel: x.whl", *needs]
+
+
 def test_a_kma_is_installed_into_an_empty_environment_without_an_index(dist: Path, tmp_path: Path) -> None:
     programs = venv(tmp_path / "venv")
-    pip = [programs / "pip", "install", "-q", "--no-index", "--find-links", dist, "ma-kma"]
-    subprocess.run(list(map(str, pip)), check=True, cwd=tmp_path, env=bare())
+    install(programs, dist, "ma-kma")
     said = subprocess.check_output([programs / "kma", "--version"], cwd=tmp_path, env=bare(), text=True)
     assert said.strip() == release.version()
 
@@ -129,8 +185,7 @@ def test_a_kma_is_installed_into_an_empty_environment_without_an_index(dist: Pat
 def server(dist: Path, tmp_path: Path) -> Iterator[Path]:
     """The programs of an environment that was empty."""
     programs = venv(tmp_path / "venv")
-    pip = [programs / "pip", "install", "-q", "--no-index", "--find-links", dist, "ma-server"]
-    subprocess.run(list(map(str, pip)), check=True, cwd=tmp_path, env=bare())
+    install(programs, dist, "ma-server")
     yield programs
 
 
@@ -180,8 +235,8 @@ def test_a_file_of_variables_is_read_as_a_service_manager_reads_it(tmp_path: Pat
     file = tmp_path / "ma.env"
     file.write_text("# a comment\n; another\n\nA=1\n B = x \nC=\"a b\"\nD='#x'\n")
     with pytest.raises(Exception, match=r"line 5: not NAME=value"):
-        read(file)
+        read_variables(file)
     file.write_text("# a comment\n; another\n\nA=1\nC=\"a b\"\nD='#x'\nE=\n")
-    assert read(file) == {"A": "1", "C": "a b", "D": "#x", "E": ""}
+    assert read_variables(file) == {"A": "1", "C": "a b", "D": "#x", "E": ""}
     with pytest.raises(Exception, match="cannot be read"):
-        read(tmp_path / "none")
+        read_variables(tmp_path / "none")

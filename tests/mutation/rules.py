@@ -40,6 +40,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "dlq/edit/rules/json_pointer.py": ("test_json_pointers",),
     "dlq/subscriptions/rules.py": ("test_waiting_rows",),
     "contract/redis_url.py": ("contract/test_redis_url",),
+    "contract/support.py": ("contract/test_support",),
     "contract/encryption.py": ("contract/test_encryption", "web/test_certificates"),
     "broker/amqp/compressed.py": ("amqp/test_cut_bodies",),
     "dlq/edit/rules/bulk_rule.py": ("test_edit_rule_forms", "test_edit_rules"),

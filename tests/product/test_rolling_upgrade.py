@@ -113,6 +113,7 @@ def test_an_older_version_is_taken_over_in_the_middle_of_a_replay(old: Old) -> N
 
     new = New(old)
     said = new.run("upgrade", "--check")
+    assert "console.0002_lease" in said, "this version has other tables"
     assert "KMAs and broker go on meanwhile" in said and "1 jobs on messages are open" in said
     assert codes(old) == {str(old.root)}, "--check changes nothing"
 
@@ -134,10 +135,8 @@ def test_an_older_version_is_taken_over_in_the_middle_of_a_replay(old: Old) -> N
     assert {row["kma_version"] for row in new.pages("servers/")} != {VERSION}
     assert list((Layout(new.data).data / "upgrade-backups").glob("ma-backup-*"))
 
-    # And back, as long as no migration was one that leads nowhere back.
-    went_back = new.run("upgrade", "--back", check=False)
-    if went_back:
-        assert "the database is as the old version had it" in went_back
-        old.run("up", "--detach", "--no-demo")
-        assert codes(old) == {str(old.root)}
-        assert Counter(old.truth(KEY))[0] == 2 and len(old.protocols(KEY)) == POISONED
+    # And back: none of these migrations is one that leads nowhere back.
+    assert "the database is as the old version had it" in new.run("upgrade", "--back")
+    old.run("up", "--detach", "--no-demo")
+    assert codes(old) == {str(old.root)}
+    assert len(old.protocols(KEY)) == POISONED and old.count(KEY, f"DLQ.{KEY}") == [0, 0]

@@ -30,6 +30,7 @@ from broker.amqp.codec import encode
 from broker.port import BodyKind, Message
 from console.processes import record_heartbeat
 from console.reasons import said
+from contract import __version__
 from contract.fingerprint import fingerprint, user_frame
 from contract.typed import Typed, to_json
 from dlq.models import (
@@ -137,7 +138,7 @@ def _servers(world: World) -> None:
             name=name,
             created_at=world.now - timedelta(days=40),
             last_seen_at=world.now - timedelta(seconds=seconds),
-            kma_version="0.1.0",
+            kma_version=__version__,
             clock_skew_seconds=0.02,
             spool_limit_bytes=536_870_912,
             spool_rows=3 if name == "srv-4" else 0,

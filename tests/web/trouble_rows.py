@@ -22,6 +22,7 @@ from agents.models import (
 from alerts.models import Alert, AlertTransition, Severity
 from broker.amqp.codec import encode
 from console.reasons import Reason
+from contract import __version__
 from contract.messages import OLDEST_VERSION, VERSION
 from contract.names import BROKER_ID, BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
@@ -82,7 +83,7 @@ def _servers(world: World) -> dict[str, str]:
     }  # fmt: skip
     for name, facts in rows.items():
         server = Server.objects.create(
-            name=name, created_at=ago(days=9), **({"kma_version": "0.1.0"} | facts)
+            name=name, created_at=ago(days=9), **({"kma_version": __version__} | facts)
         )
         pool.servers.add(server)
         world.servers[name] = server
