@@ -52,12 +52,17 @@ def _address(text: str, protocol: str) -> Address:
         raise ValueError(f"must be {example}") from None
     if parts.scheme not in (protocol, f"{protocol}s") or not parts.hostname or port == 0:
         raise ValueError(f"must be {example}, or several with commas")
-    if parts.username or parts.password:
+    if "@" in parts.netloc:
         raise ValueError("must not contain an account: URLs are logged")
     if parts.path.strip("/") or parts.query or parts.fragment:
         raise ValueError(f"must be {example}, with nothing behind it")
     if port is None and protocol == "stomp" and parts.scheme == "stomp":
         raise ValueError(f"must be {example}")
+    try:
+        parts.hostname.encode("idna")
+    except UnicodeError:
+        # A socket raises the same, and nobody who dials expects it.
+        raise ValueError(f"has {parts.hostname}, which is no name of a host") from None
     return Address(parts.hostname, port or PORTS[parts.scheme], parts.scheme in SECURE)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Rows a second, the slower of two measured databases: SQLite copies a table for a new column, an index reads
-# it, a program of ours changes rows one batch after the other. PostgreSQL adds a column at once.
+# Rows a second, rough and on the slow side: SQLite copies a table for a new column, an index reads it, a
+# program of ours changes rows one batch after the other. PostgreSQL adds a column at once.
 COPIED, READ, CHANGED = 100_000, 300_000, 5_000
 MAKES, ADDS, INDEXES, RUNS = "makes", "adds", "indexes", "runs"
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from django.urls import resolve
+from django.utils import translation
 
 from console.audit import text
 from deploy.config import HANDED_ON, REPOSITORY
@@ -13,6 +14,12 @@ from handbook.reference import codes, environment, fields
 from handbook.reference.environment import FILES, GUIDE, NAME, ROW, Variable, variables
 from handbook.reference.routes import example, request
 from tests.architecture.approval import FOLDER as APPROVED
+
+
+@pytest.fixture(autouse=True)
+def begins_in_english() -> None:
+    """Whatever language a page of the test before was in: the handbook's own pages begin so, too."""
+    translation.activate("en")
 
 
 def of_program(program: str) -> list[Variable]:

@@ -46,18 +46,11 @@ def cut(hosts: Network, pair: Pair) -> None:
     pair.primary.stop()
 
 
-@pytest.mark.parametrize(
-    ("kind", "harm"),
-    [
-        (Kind.SHARED, killed),
-        pytest.param(Kind.REPLICATED, killed, marks=pytest.mark.night),
-        pytest.param(Kind.REPLICATED, cut, marks=pytest.mark.night),
-    ],
-    ids=["shared", "replicated", "cut off"],
-)
-def test_each_message_is_handed_over_once_there_and_back(
-    hosts: Network, kind: Kind, harm: Callable[[Network, Pair], None]
-) -> None:
+def asked(
+    hosts: Network, kind: Kind, harm: Callable[[Network, Pair], None], what: str, times: int = 2
+) -> list[tuple[str, Any]]:
+    """What the program `tests.network.<what>` said of a pair whose primary was harmed so many times in the
+    middle of it."""
     if kind is Kind.REPLICATED:
         start_zookeeper(hosts["locks"], hosts.folder / "zookeeper")
     passwords = dict.fromkeys(("kma", "publisher", "ma-ops"), PASSWORD)
@@ -71,11 +64,17 @@ def test_each_message_is_handed_over_once_there_and_back(
     amqp = ",".join(f"amqp://{host}:{PORTS.amqp}" for host in ("one", "two"))
     stomp = ",".join(f"{host}:{PORTS.stomp}" for host in ("one", "two"))
     client = hosts["client"].start(
-        log, sys.executable, "-m", "tests.network.traffic", amqp, stomp, PASSWORD, str(MESSAGES),
+        log, sys.executable, "-m", f"tests.network.{what}", amqp, stomp, PASSWORD, str(MESSAGES),
         cwd=REPOSITORY,
     )  # fmt: skip
-    for number in (1, 2):
-        until(f"part {number} is handled; see {log}", lambda: handled(log) > number * MESSAGES // 4)  # noqa: B023
+
+    def reached(number: int) -> bool:
+        assert client.poll() is None, log.read_text()[-3000:]
+        return handled(log) > number * MESSAGES // 4
+
+    for number in range(1, times + 1):
+        until(f"part {number} is handled; see {log}", lambda: reached(number))  # noqa: B023
+        assert handled(log) < MESSAGES
         harm(hosts, pair)
         pair.primary.start()
         pair.until_live(pair.primary)
@@ -84,8 +83,31 @@ def test_each_message_is_handed_over_once_there_and_back(
 
     found = said(log)
     assert found[-1][0] == "end", log.read_text()[-3000:]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "harm"),
+    [
+        (Kind.SHARED, killed),
+        pytest.param(Kind.REPLICATED, killed, marks=pytest.mark.night),
+        pytest.param(Kind.REPLICATED, cut, marks=pytest.mark.night),
+    ],
+    ids=["shared", "replicated", "cut off"],
+)
+def test_each_message_is_handed_over_once_there_and_back(
+    hosts: Network, kind: Kind, harm: Callable[[Network, Pair], None]
+) -> None:
+    found = asked(hosts, kind, harm, "traffic")
     before, after = (content for word, content in found if word == "letters")
     assert len(before) == 100 and after == before
     assert dict(found)["walked"] == 100
     assert dict(found)["done"] == list(range(MESSAGES))
     assert dict(found)["left"] == 0
+
+
+def test_each_letter_is_replayed_once_though_the_primary_is_killed_meanwhile(hosts: Network) -> None:
+    found = asked(hosts, Kind.SHARED, killed, "replaying", times=1)
+    assert dict(found)["begun"] == MESSAGES
+    assert dict(found)["strangers"] == 0
+    assert dict(found)["replayed"] == list(range(MESSAGES))
