@@ -5,9 +5,10 @@ import json
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
-from broker.port import BrokerUnavailable
+from broker.port import Account, BrokerUnavailable
 from tests.product import scripted
 from tests.product.house import House
 
@@ -31,6 +32,10 @@ class Remote(House):
     @property
     def authority(self) -> Path:
         return self._authority
+
+    def account(self, name: str, protocol: str) -> Account:
+        """Without TLS it shows what a wire would tell."""
+        return replace(super().account(name, protocol), in_clear=not self.tls)
 
     def count(self, *queues: str) -> list[int]:
         """Asked again while one broker is gone and the other one is not there yet."""

@@ -70,6 +70,7 @@ def test_the_main_job_while_the_live_broker_is_killed_twice_with_nothing_secret_
         name: sum(capture.found(file, word.encode()) for file in files.values())
         for name, word in secrets.items()
     }
+    print(found, seen)
     assert all((count > 0) is not tls for count in seen.values()), seen
 
 
