@@ -30,7 +30,7 @@ LEFT_OUT = {
     "messages": "messages not included: the broker ran, or is another machine's",
     "secrets": "secrets not included: without them a lost machine gets new "
     "ones, and every token is made again",
-    "handlings": "what KMAs were handling: such messages are the broker's, and are delivered again",
+    "handlings": "what KMAs were processing: such messages are the broker's, and are delivered again",
     "archive": "the archive of the pipeline: its files never change, copy them with a tool of your own",
     "other_hosts": "spools of KMAs on other hosts: they go on with their own",
 }

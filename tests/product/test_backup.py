@@ -84,7 +84,7 @@ def test_a_lost_machine_goes_on_where_its_backup_was_made(house: House, tmp_path
 
     assert "whole" in house.run("restore", "--check", str(tmp_path / "backups"), *options)
     said = house.run("restore", "--apply", str(tmp_path / "backups"), *options)
-    assert "everything that the backup has" in said and "handled again" in said
+    assert "everything that the backup has" in said and "processed again" in said
     house.run("up", "--detach", "--no-demo")
 
     path = f"replays/{job['id']}/"
