@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from deploy.services.artemis import BrokerPorts
+from deploy.services.artemis import BrokerPorts, BrokerTls
 from tests import prepared_artemis
 from tests.network.hosts import Host, Network, end
 from tests.services import artemis_distribution
+from tests.tls import Authority
 
 PORTS = BrokerPorts(amqp=5672, stomp=61613, core=61616)
 ZOOKEEPER = 2181
@@ -28,8 +29,12 @@ ACTIVE, SYNCHRONIZED, ANNOUNCED = "AMQ221007", "AMQ221024", "AMQ221031"
 
 # Whether a live broker answers; a backup that waits listens to nobody.
 PROBE = """
-import socket
+import socket, ssl
 with socket.create_connection(("127.0.0.1", {port}), timeout=2) as one:
+    if {tls}:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        one = context.wrap_socket(one)
     one.settimeout(2)
     one.sendall({hello!r})
     raise SystemExit(0 if one.recv(8).startswith(b"AMQP") else 1)
@@ -63,11 +68,10 @@ def policy(kind: Kind, *, primary: bool, locks: str) -> str:
 
 @dataclass
 class Broker:
-    """One of the two. `tls` are parameters of its acceptors and connectors."""
-
     host: Host
     folder: Path
     log: Path
+    tls: bool = False
     process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
     def start(self) -> None:
@@ -84,7 +88,7 @@ class Broker:
 
     @property
     def live(self) -> bool:
-        probe = PROBE.format(port=PORTS.amqp, hello=b"AMQP\x03\x01\x00\x00")
+        probe = PROBE.format(port=PORTS.amqp, hello=b"AMQP\x03\x01\x00\x00", tls=self.tls)
         return self.host.run(sys.executable, "-c", probe).returncode == 0
 
 
@@ -96,10 +100,17 @@ class Pair:
 
     @classmethod
     def create(
-        cls, network: Network, kind: Kind, names: Sequence[str], passwords: Mapping[str, str], locks: str = ""
+        cls,
+        network: Network,
+        kind: Kind,
+        names: Sequence[str],
+        passwords: Mapping[str, str],
+        locks: str = "",
+        authority: Authority | None = None,
     ) -> "Pair":
+        """`authority`: of certificates for both; they then speak TLS only, also with each other."""
         made = [
-            _create(network, kind, number == 0, name, names[1 - number], passwords, locks)
+            _create(network, kind, number == 0, name, names[1 - number], passwords, locks, authority)
             for number, name in enumerate(names)
         ]
         return cls(kind, *made)
@@ -136,9 +147,14 @@ def _create(
     other: str,
     passwords: Mapping[str, str],
     locks: str,
+    authority: Authority | None,
 ) -> Broker:
     folder = network.folder / name
-    prepared_artemis.create_instance(artemis_distribution(), folder, PORTS, passwords)
+    tls, secure = None, ""
+    if authority is not None:
+        tls = BrokerTls(authority.pair(name, f"DNS:{name}", f"IP:{network[name].address}"))
+        secure = f"?sslEnabled=true;trustStoreType=PEMCA;trustStorePath={authority.certificate}"
+    prepared_artemis.create_instance(artemis_distribution(), folder, PORTS, passwords, tls)
     profile = folder / "etc" / "artemis.profile"
     classes = prepared_artemis.Classes(artemis_distribution(), folder)
     profile.write_text(profile.read_text() + classes.profile(record=False))
@@ -147,8 +163,8 @@ def _create(
     cluster = text.split("<cluster-password>")[1].split("</cluster-password>")[0]
     text = text.replace(cluster, "of-both-for-tests")
     connectors = (
-        f'<connectors><connector name="self">tcp://{name}:{PORTS.core}</connector>'
-        f'<connector name="other">tcp://{other}:{PORTS.core}</connector></connectors>'
+        f'<connectors><connector name="self">tcp://{name}:{PORTS.core}{secure}</connector>'
+        f'<connector name="other">tcp://{other}:{PORTS.core}{secure}</connector></connectors>'
         "<cluster-connections>"
         '<cluster-connection name="pair"><connector-ref>self</connector-ref>'
         # A cut cable says nothing: without these the backup believes in its primary for a minute and more.
@@ -162,7 +178,7 @@ def _create(
     if kind is Kind.SHARED:
         text = text.replace(">data/", f">{network.folder / 'journal'}/")
     file.write_text(text)
-    return Broker(network[name], folder, network.folder / f"{name}.log")
+    return Broker(network[name], folder, network.folder / f"{name}.log", authority is not None)
 
 
 def start_zookeeper(host: Host, folder: Path) -> "subprocess.Popen[bytes]":
