@@ -247,7 +247,7 @@ def _said(layout: Layout, found: Manifest, aside: Path, *, whole: bool, now: dat
     if whole:
         yield from (f"  - {LEFT_OUT[code]}" for code in found.left_out)
         if found.of(MESSAGES):
-            yield "  - messages that were published since then; those processed since then are processed again"
+            yield "  - messages published since then; those processed since then are processed again"
         yield "  - failures of KMAs of this machine since then; KMAs elsewhere send theirs again"
     else:
         yield "  - failures that no KMA keeps any more (KMA_KEEP_HOURS); all others are sent again"

@@ -85,7 +85,7 @@ def started(image: Path) -> str:
 def test_the_site_runs_from_the_image_without_root_on_a_read_only_root(
     child_processes: None, tmp_path: Path
 ) -> None:
-    bootstrapped(tmp_path / "root")
+    bootstrapped(tmp_path / "root", "bookworm")
     image = image_of(tmp_path / "root", built(tmp_path, 0o022), tmp_path)
     try:
         assert started(image).splitlines()[-1] == "ok"

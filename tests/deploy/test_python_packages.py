@@ -44,5 +44,6 @@ def test_every_requirement_has_its_line_in_the_documentation() -> None:
 def test_a_kma_host_needs_six_packages_and_one_of_theirs() -> None:
     kma = names(python_packages.requirements("requirements-kma.txt"))
     assert kma == {
-        "celery", "prometheus-client", "python-qpid-proton", "redis", "requests", "structlog", "async-timeout",
+        "celery", "prometheus-client", "python-qpid-proton", "redis", "requests", "structlog",
+        "async-timeout",
     }  # fmt: skip

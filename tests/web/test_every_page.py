@@ -25,7 +25,8 @@ NO_PAGES = {
         saved-filters/<int:pk>/delete/ protocols/saved/save/ protocols/saved/<int:pk>/change/
         protocols/saved/<int:pk>/delete/""",
     "a file, a script or a part of a page": """
-        favicon.ico metrics metrics/ autocomplete/ jsi18n/ healthz/ protocols/news/ protocols/export/ letters/export/
+        favicon.ico metrics metrics/ autocomplete/ jsi18n/ healthz/ protocols/news/ protocols/export/
+        letters/export/
         dead-letters/<str:key>/export/ letters/<int:pk>/body/ letters/<int:pk>/whole/body/
         previews/destination/ previews/pool/<int:pk>/ insights/run-bar/""",
     "leads elsewhere": """
